@@ -46,10 +46,19 @@ refused_with() { # exit code, pattern of the whole line, arguments...
 
 pid_of() { cat "$1.pid" 2>/dev/null; } # of the program itself
 
+# By their command lines, in the order of their numbers.
+processes_with() { # pattern
+    local folder
+    for folder in /proc/[0-9]*; do
+        ! tr '\0' ' ' <"$folder/cmdline" 2>/dev/null | grep -Eq -e "$1" || echo "${folder#/proc/}"
+    done | sort -n
+}
+
 start() { # name, command...
     local name=$1
     shift
     rm -f "$name.pid"
+    : >"$name.out" >"$name.err" # nobody takes the words of one before for this one's
     ( # which says by itself that it was killed, and ends with that code
         # shellcheck disable=SC2016 # for the inner shell
         timeout -k 5 $limit $heeding bash -c 'echo $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid" && exec "$@"' "$name" "$@"
@@ -98,7 +107,6 @@ wait_until() { # command...
 
 # Listens at a port and lets nobody in: takes it away from those who want it.
 keep_port() { # port
-    rm -f keep.out
     start keep python3 -c 'import socket, sys, time; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True); time.sleep(60)' "$1"
     wait_until test -s keep.out
 }

@@ -80,8 +80,12 @@ static inline void type_settings(struct simulated_cluster *all, struct process *
                                               {"timeout", "20"},
                                               {"start-timeout", "60"}};
     char out[128], devices[64] = "";
+    bool total = false;
+    for (int i = 0; i < 8 && scenario->settings[i][0]; i++)
+        total = total || strcmp(scenario->settings[i][0], "batch-total") == 0;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        type_setting(process, settings[i][0], settings[i][1]);
+        if (!total || strcmp(settings[i][0], "batch") != 0)
+            type_setting(process, settings[i][0], settings[i][1]);
     for (int i = 0; i < 8 && scenario->settings[i][0]; i++)
         type_setting(process, scenario->settings[i][0], scenario->settings[i][1]);
     if (scenario->strategy) type_setting(process, "strategy", scenario->strategy);

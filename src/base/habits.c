@@ -4,11 +4,12 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include "file.h"
 #include "text.h"
 
 static const struct {
-    /* kind: an option's name: values of it; typed: with bars between; instead: `*` is the value typed, `#` as
-     * many CPU devices */
+    /* kind: an option's name: values of it; typed: with bars between, or `*` and how the name of a file ends,
+     * which is there; instead: `*` is the value typed, or that file, `#` as many CPU devices */
     const char *kind, *typed, *instead;
 } habits[] = {
     {"option", "lr|learning-rate|rate", "--optimizer=momentum:rate=*"},
@@ -52,6 +53,13 @@ static const struct {
     {"model", "resnet|resnet18|resnet20|resnet50|vgg|convnet", "--model=alexnet"},
     {"model", "dnn|fc|dense|perceptron", "--model=mlp"},
     {"model", "linear|logistic|logreg", "--model=softmax"},
+    {"model", "*.txt", "--model=layers:*"},
+    {"model", "*.onnx", "--model=onnx:file=*"},
+    {"model", "*.keras", "--model=keras:file=*"},
+    {"model", "*.h5", "--model=keras:file=*"},
+    {"dataset", "*.csv", "--dataset=csv:file=*"},
+    {"dataset", "*.npz", "--dataset=npz:file=*"},
+    {"dataset", "*/", "--dataset=pictures:dir=*"},
     {"dataset", "file|folder|table", "--dataset=csv:file=..."},
     {"dataset", "numpy|npy|array|arrays", "--dataset=npz:file=..."},
     {"optimizer", "rmsprop|adamw", "--optimizer=adam"},
@@ -73,6 +81,14 @@ static bool is_one_of(const char *names, const char *typed) {
     return false;
 }
 
+/* "*.csv": a file of this kind; a slash: a folder. */
+static bool is_such_file(const char *pattern, const char *path) {
+    const char *end = pattern + 1;
+    const size_t bytes = strlen(path), least = strlen(end);
+    if (strcmp(end, "/") == 0) return file_is_folder(path);
+    return bytes > least && strcmp(path + bytes - least, end) == 0 && file_exists(path);
+}
+
 /* "cpu:0,cpu:1,cpu:2" for "3"; one per core where that would not be typed. */
 static void add_devices(struct text *text, const char *value) {
     const long count = value != NULL ? strtol(value, NULL, 10) : 0;
@@ -82,7 +98,10 @@ static void add_devices(struct text *text, const char *value) {
 
 const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes) {
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++) {
-        if (strcmp(habits[i].kind, kind) != 0 || !is_one_of(habits[i].typed, typed)) continue;
+        const bool is_file = habits[i].typed[0] == '*';
+        if (strcmp(habits[i].kind, kind) != 0) continue;
+        if (!(is_file ? is_such_file : is_one_of)(habits[i].typed, typed)) continue;
+        if (is_file) value = typed;
         const char *instead = habits[i].instead;
         const size_t before = strcspn(instead, "*#");
         struct text text = text_into(out, bytes);

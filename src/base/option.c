@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "file.h"
 #include "text.h"
 
 enum { WORDS_BYTES = 200, NAMES_MOST = 127, NAME_MOST = 63 };
@@ -126,6 +127,10 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     if (nearest != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
                          nearest);
+    const char *path = file_is_folder(name) ? "dir" : file_exists(name) ? "file" : NULL;
+    if (value == NULL && path != NULL && option_find(rows, path) != NULL)
+        return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
+                         name, path, name);
     char list[WORDS_BYTES];
     struct text text = text_into(list, sizeof list);
     for (int i = 0; i < count; i++) text_item(&text, ", ", "%s", names[i]);

@@ -81,8 +81,12 @@ static int connect_to(struct host *host, struct follower *follower, struct error
 
 /* --- hello --- */
 
+/* One that has welcomed its workers is not met again in this session: they would not come to it a second
+ * time. */
 static void leave(struct host *host, struct follower *follower, const char *why) {
     handshake_say_gone(host, follower->name, why);
+    if (follower->welcomed && host->lost.code == OK)
+        error_set(&host->lost, ERROR_PEER, "%s has gone before the training began", follower->name);
     endpoint_close(follower->endpoint);
     follower->endpoint = NULL;
     follower->greeted = follower->ready = follower->welcomed = false;
@@ -124,6 +128,15 @@ struct word {
     struct frame_header header;
     char bytes[WORDS_BYTES + 1];
 };
+
+/* What comes next can be told: its header is there. *gone: it will never be. */
+static bool speaks(const struct follower *follower, bool *gone) {
+    uint8_t header[FRAME_HEADER_BYTES];
+    bool ended = false;
+    const bool there = endpoint_peek(follower->endpoint, header, sizeof header, 0.0, &ended) == sizeof header;
+    *gone = ended && !there;
+    return there;
+}
 
 /* The next frame, if all of it is there. *gone: it is not, and will never be. */
 static bool take_word(const struct host *host, struct follower *follower, struct word *word, bool *gone) {
@@ -170,12 +183,15 @@ static int read_welcome(const struct host *host, struct follower *follower, cons
     return OK;
 }
 
-/* While others are missing it says that it is there, why it refuses us, or that all have come to it. */
-static int hear(struct host *host, struct follower *follower, bool *gone, bool *for_now,
+/* While others are missing it says that it is there, why it refuses us, or that all have come to it. for_now:
+ * why it does now, and may not in a while; else "". */
+static int hear(struct host *host, struct follower *follower, bool *gone, char for_now[WORDS_BYTES + 1],
                 struct error *error) {
+    for_now[0] = '\0';
     for (int frames = 0; frames < FRAMES_A_LOOK && !follower->welcomed; frames++) {
         struct word word;
         bool whole;
+        if (!speaks(follower, gone)) return OK;
         if (upgrade_is_next(follower->endpoint, &whole)) {
             if (!whole) return OK;
             RETURN_IF(upgrade_hear(follower->endpoint, host->settings.timeout_s, error));
@@ -184,8 +200,10 @@ static int hear(struct host *host, struct follower *follower, bool *gone, bool *
         }
         if (!take_word(host, follower, &word, gone)) return OK;
         const struct frame_header *header = &word.header;
-        *for_now = header->type == FRAME_FAILURE && header->flags == FAILURE_FOR_NOW;
-        if (*for_now) return OK;
+        if (header->type == FRAME_FAILURE && header->flags == FAILURE_FOR_NOW) {
+            snprintf(for_now, WORDS_BYTES + 1, "%s", word.bytes[0] ? word.bytes : "it refuses for now");
+            return OK;
+        }
         host->refused = host->refused || header->type == FRAME_FAILURE;
         if (header->type == FRAME_FAILURE)
             return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name, word.bytes);
@@ -201,14 +219,15 @@ static int hear(struct host *host, struct follower *follower, bool *gone, bool *
 int followers_look(struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
-        bool gone = false, for_now = false;
+        bool gone = false;
+        char for_now[WORDS_BYTES + 1];
         if (!follower->greeted) continue;
-        RETURN_IF(hear(host, follower, &gone, &for_now, error));
+        RETURN_IF(hear(host, follower, &gone, for_now, error));
         const bool silent =
             !follower->welcomed && now_of(host) - follower->heard_s > handshake_silence_s(host);
         if (follower->welcomed) gone = has_ended(follower->endpoint);
-        if (for_now)
-            leave(host, follower, "another leader is there still");
+        if (for_now[0] != '\0')
+            leave(host, follower, for_now);
         else if (gone || silent)
             leave(host, follower, gone ? NULL : "no sign of life");
     }
@@ -229,12 +248,13 @@ static bool tells_session(struct follower *follower) {
 int followers_meet(struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
-        bool gone = false, for_now = false, whole = false;
+        bool gone = false, whole = false;
+        char for_now[WORDS_BYTES + 1];
         if (!follower->endpoint) RETURN_IF(connect_to(host, follower, error));
         if (follower->endpoint && !follower->greeted) RETURN_IF(greet(host, follower, error));
         if (follower->greeted && (follower->ready ? upgrade_is_next(follower->endpoint, &whole) && whole
                                                   : tells_session(follower)))
-            RETURN_IF(hear(host, follower, &gone, &for_now, error));
+            RETURN_IF(hear(host, follower, &gone, for_now, error));
     }
     return OK;
 }
@@ -268,14 +288,16 @@ int followers_hear(struct host *host, const struct follower **missing, struct er
     *missing = NULL;
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
-        bool gone = false, for_now = false;
+        bool gone = false;
+        char for_now[WORDS_BYTES + 1];
         if (follower->welcomed) continue;
         if (!follower->endpoint)
             return error_set(error, ERROR_PEER, "%s has gone before the training began", follower->name);
-        RETURN_IF(hear(host, follower, &gone, &for_now, error));
+        RETURN_IF(hear(host, follower, &gone, for_now, error));
         const bool silent = now_of(host) - follower->heard_s > handshake_silence_s(host);
-        if (gone || for_now)
-            return error_set(error, ERROR_PEER, "%s has gone before the training began", follower->name);
+        if (gone || for_now[0] != '\0')
+            return error_set(error, ERROR_PEER, "%s has gone before the training began%s%s", follower->name,
+                             for_now[0] != '\0' ? ": " : "", for_now);
         if (silent && !follower->welcomed)
             return error_set(error, ERROR_PEER, "%s: no sign of life for %g s", follower->name,
                              handshake_silence_s(host));

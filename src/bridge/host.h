@@ -120,7 +120,7 @@ struct host {
     bool leader_ready;       /* it has repeated it */
     double leader_heard_s, leader_took_s;
     struct hello hello;  /* of whom is heard just now */
-    struct error lost;   /* a worker that has gone, and cannot come again */
+    struct error lost;   /* a worker or a follower that has gone, and cannot come again */
     char waits_for[500]; /* in words, while it waits for all to come */
     bool full;           /* all have come: nobody else comes in, but who asks is answered (door.h) */
     struct door *door;

@@ -44,11 +44,10 @@ static int hear_host(struct remote *remote, struct remote_host *host, bool *for_
     const char *peer = endpoint_name(host->endpoint);
     char words[500];
     uint8_t bytes[SETTINGS_BYTES];
-    bool whole;
-    if (host->told && upgrade_is_next(host->endpoint, &whole))
-        return upgrade_hear(host->endpoint, remote->timeout_s, error);
     RETURN_IF(frame_read_header(host->endpoint, "a welcome", sizeof bytes, &host->header, remote->timeout_s,
                                 error));
+    if (host->told && upgrade_is(host->endpoint, &host->header))
+        return upgrade_take(host->endpoint, &host->header, remote->timeout_s, error);
     if (host->header.type == FRAME_HEARTBEAT) {
         RETURN_IF(remote_read_words(remote, host, words, error));
         struct error line = {0}; /* which is printable, whatever a host has said */

@@ -356,6 +356,7 @@ long long host_received(const struct host *host) {
 struct farewell {
     struct endpoint *endpoint;
     enum frame_type type;
+    uint32_t flags;
     struct piece piece;
     bool said; /* or it cannot be */
 };
@@ -366,10 +367,10 @@ static void say(struct farewell *farewell) {
     bool ended = false;
     uint8_t byte;
     const long long sent = endpoint_sent(farewell->endpoint);
-    farewell->said =
-        frame_write(farewell->endpoint, farewell->type, 0, &farewell->piece, 1, 0.0, &ignored) == OK ||
-        endpoint_sent(farewell->endpoint) > sent ||
-        (endpoint_peek(farewell->endpoint, &byte, 1, 0.0, &ended) == 0 && ended);
+    farewell->said = frame_write(farewell->endpoint, farewell->type, farewell->flags, &farewell->piece, 1,
+                                 0.0, &ignored) == OK ||
+                     endpoint_sent(farewell->endpoint) > sent ||
+                     (endpoint_peek(farewell->endpoint, &byte, 1, 0.0, &ended) == 0 && ended);
 }
 
 /* Whether all have heard it, and closed. Who closes with bytes unread takes back what it has said, and a peer
@@ -393,7 +394,8 @@ static void say_farewell(struct world *world, struct farewell *farewells, int co
     world_close(own);
 }
 
-/* To the leader only why this process, a follower, ends before it said so. */
+/* To the leader only why this process, a follower, ends before it said so; it is to wait where this one
+ * returns. */
 static int list_farewells(const struct host *host, const struct finish *finish, const struct piece *goodbye,
                           struct farewell *farewells) {
     const char *why = finish->code == OK ? "the training is over" : finish->words; /* to who came for it */
@@ -401,17 +403,20 @@ static int list_farewells(const struct host *host, const struct finish *finish, 
     for (int f = 0; f < host->follower_count; f++)
         if (host->followers[f].endpoint)
             farewells[count++] =
-                (struct farewell){host->followers[f].endpoint, FRAME_GOODBYE, *goodbye, false};
+                (struct farewell){host->followers[f].endpoint, FRAME_GOODBYE, 0, *goodbye, false};
     if (host->leader && finish->code != OK)
-        farewells[count++] =
-            (struct farewell){host->leader, FRAME_FAILURE, {finish->words, strlen(finish->words)}, false};
+        farewells[count++] = (struct farewell){host->leader,
+                                               FRAME_FAILURE,
+                                               finish->returns ? FAILURE_FOR_NOW : 0,
+                                               {finish->words, strlen(finish->words)},
+                                               false};
     for (int i = 0; i < host->count; i++)
         if (host->peers[i].endpoint)
             farewells[count++] =
-                (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, *goodbye, host->peers[i].cut};
+                (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, 0, *goodbye, host->peers[i].cut};
     for (int i = 0; joins_waiting(host, i); i++)
         farewells[count++] =
-            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, {why, strlen(why)}, false};
+            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, 0, {why, strlen(why)}, false};
     return count;
 }
 

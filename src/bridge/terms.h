@@ -73,7 +73,9 @@ struct finish {
     double test_score, final_cost, train_seconds, epochs;
     long version, steps;
     long long examples;
-    bool left; /* this worker has gone before the end, as it was asked to; goes over no wire */
+    /* These go over no wire: */
+    bool left;    /* this worker has gone before the end, as it was asked to */
+    bool returns; /* this process begins another session */
 };
 
 enum { DEVICES_MOST = 256 /* of a worker */, DEVICES_OF_ALL = ADDRESSES_MOST * DEVICES_MOST };

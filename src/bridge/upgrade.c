@@ -33,6 +33,10 @@ int upgrade_begin(struct endpoint *endpoint, uint32_t flags, struct error *error
     return say_address(endpoint, 0.0, error);
 }
 
+bool upgrade_is(const struct endpoint *endpoint, const struct frame_header *header) {
+    return ucx_is_used(endpoint) && !ucx_receives(endpoint) && header->type == FRAME_LINK;
+}
+
 bool upgrade_is_next(struct endpoint *endpoint, bool *whole) {
     uint8_t bytes[FRAME_HEADER_BYTES + UCX_ADDRESS_BYTES];
     struct frame_header header;
@@ -42,23 +46,22 @@ bool upgrade_is_next(struct endpoint *endpoint, bool *whole) {
     const size_t count = endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &(bool){false});
     if (count < FRAME_HEADER_BYTES ||
         frame_unpack_header(&header, bytes, UCX_ADDRESS_BYTES, "", &ignored) != OK ||
-        header.type != FRAME_LINK)
+        !upgrade_is(endpoint, &header))
         return false;
     *whole = count >= FRAME_HEADER_BYTES + header.bytes;
     return true;
 }
 
 /* The connecting side hears two, with its own address between them; the host one. */
-int upgrade_hear(struct endpoint *endpoint, double timeout_s, struct error *error) {
+int upgrade_take(struct endpoint *endpoint, const struct frame_header *header, double timeout_s,
+                 struct error *error) {
     uint8_t address[UCX_ADDRESS_BYTES] = {0};
-    struct frame_header header;
     const bool hosts = ucx_has_begun(endpoint) && !ucx_sends(endpoint), last = ucx_sends(endpoint);
-    RETURN_IF(frame_read_header(endpoint, "a link's address", sizeof address, &header, timeout_s, error));
-    RETURN_IF(frame_read_payload(endpoint, &header, address, timeout_s, error));
-    if (header.type != FRAME_LINK || (header.bytes == 0) != last)
+    if (header->type != FRAME_LINK || (header->bytes == 0) != last || header->bytes > sizeof address)
         return error_set(error, ERROR_PEER, "%s: %s of %llu bytes, expected %s", endpoint_name(endpoint),
-                         frame_type_words(header.type), (unsigned long long)header.bytes,
+                         frame_type_words(header->type), (unsigned long long)header->bytes,
                          last ? "an empty one" : "an address of UCX");
+    RETURN_IF(frame_read_payload(endpoint, header, address, timeout_s, error));
     if (last) {
         ucx_receive_over(endpoint);
         return OK;
@@ -69,6 +72,12 @@ int upgrade_hear(struct endpoint *endpoint, double timeout_s, struct error *erro
     ucx_send_over(endpoint);
     if (hosts) ucx_receive_over(endpoint);
     return OK;
+}
+
+int upgrade_hear(struct endpoint *endpoint, double timeout_s, struct error *error) {
+    struct frame_header header;
+    RETURN_IF(frame_read_header(endpoint, "a link's address", UCX_ADDRESS_BYTES, &header, timeout_s, error));
+    return upgrade_take(endpoint, &header, timeout_s, error);
 }
 
 bool upgrade_is_pending(const struct endpoint *endpoint) {

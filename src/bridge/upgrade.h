@@ -26,9 +26,15 @@ uint32_t upgrade_flags(const struct endpoint *endpoint);
 /* At the host, behind the settings: what it answers to a hello with these flags. Errors: ERROR_DEVICE, and
  * those of a frame. */
 int upgrade_begin(struct endpoint *endpoint, uint32_t flags, struct error *error);
-/* The next frame is of these. *whole: all of it is there. */
+/* A frame with this header is of these. */
+bool upgrade_is(const struct endpoint *endpoint, const struct frame_header *header);
+/* The next frame is of these. *whole: all of it is there. False as long as its header is not. */
 bool upgrade_is_next(struct endpoint *endpoint, bool *whole);
-/* Takes it, and answers. Errors: ERROR_PEER: the other side cannot be reached over UCX; out of turn. */
+/* Takes what follows the header, and answers. Errors: ERROR_PEER: the other side cannot be reached over UCX;
+ * out of turn. */
+int upgrade_take(struct endpoint *endpoint, const struct frame_header *header, double timeout_s,
+                 struct error *error);
+/* The same with its header. */
 int upgrade_hear(struct endpoint *endpoint, double timeout_s, struct error *error);
 /* It has begun, and the other side has not gone over yet. */
 bool upgrade_is_pending(const struct endpoint *endpoint);

@@ -209,6 +209,18 @@ static int read_change(struct led_run *led, const struct frame_header *header, s
     return run_apply_change(led->run, &change, error);
 }
 
+/* To the leader, and to the user whom it does not know to be lost: nobody else can say why. */
+static int answer(struct led_run *led, struct error *error) {
+    for (int w = 0; w < led->run->workers; w++) {
+        long step = 0;
+        const char *words = NULL;
+        if (!led->lost[w] && training_lost(&led->run->training, w, &step, &words) &&
+            !training_left(&led->run->training, w, &step))
+            progress_warn(&led->run->progress, "lost: %s; the leader is told", words);
+    }
+    return members_answer(led->members, error);
+}
+
 /* Until the leader says goodbye. */
 static int follow(struct led_run *led, struct error *error) {
     struct frame_header header;
@@ -225,14 +237,14 @@ static int follow(struct led_run *led, struct error *error) {
             led->members->went++;
             RETURN_IF(read_turn(led, &header, FRAME_GO, led->members->went, NULL, 0, error));
             RETURN_IF(run_segment(led, &fetches, error));
-            if (fetches) RETURN_IF(members_answer(led->members, error));
+            if (fetches) RETURN_IF(answer(led, error));
             break;
         case FRAME_CHANGE:
             RETURN_IF(read_change(led, &header, error));
             break;
         case FRAME_FETCH:
             RETURN_IF(read_fetch(led, &header, error));
-            RETURN_IF(members_answer(led->members, error));
+            RETURN_IF(answer(led, error));
             break;
         default:
             return read_finish(led, &header, error);

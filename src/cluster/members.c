@@ -63,6 +63,7 @@ static int open_members(void **self, const void *settings, const struct crew_sit
     RETURN_IF(wait_for_all(members, error));
     *workers = members->host.count;
     RETURN_IF(memory_array(&members->numbers, *workers, "batches in hand", error));
+    RETURN_IF(memory_array(&members->lost_there, *workers, "who is lost", error));
     return memory_array(&members->far, *workers, "tallies", error);
 }
 
@@ -77,6 +78,7 @@ static bool close_members(void *self) {
     memory_free(members->copies);
     memory_free(members->numbers);
     memory_free(members->far);
+    memory_free(members->lost_there);
     memory_free(members);
     return true;
 }
@@ -100,10 +102,10 @@ static int hear_size(const struct members *members, const struct peer *peer, int
                      struct error *error) {
     const struct crew_site *site = members->site;
     if (peer->examples == 0) return OK;
-    if (!site->sizes || peer->examples > (long)site->config->batch * site->roster->workers)
+    if (!site->sampler->sizes || peer->examples > site->sampler->whole)
         return error_set(error, ERROR_PEER, "%s: a batch of %d examples, expected %d", peer->name,
                          peer->examples, site->config->batch);
-    site->sizes[worker] = peer->examples;
+    sampler_hear_size(site->sampler, worker, peer->examples);
     return OK;
 }
 
@@ -143,7 +145,7 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     }
     *pause = !sampler_next(members->site->sampler, worker, number);
     what = *pause ? NEXT_PAUSE : *number == NO_BATCH ? NEXT_EMPTY : NEXT_BATCH;
-    peer->examples = members->site->sizes ? members->site->sizes[worker] : 0;
+    peer->examples = members->site->sampler->sizes ? members->site->sampler->sizes[worker] : 0;
     RETURN_IF(peer_tell_next(&members->host, peer, what, *number, members->timeout_s, error));
     if (what != NEXT_BATCH) RETURN_IF(take_back(members, worker, error));
     return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
@@ -313,8 +315,7 @@ static struct slice whole_of(const struct members *members) {
                           .state = {.count = 1, .vector = {{.name = "", .at = store_tested(store)}}}};
 }
 
-/* What an endpoint says names an address; this says whose it is. */
-static int named(const struct follower *follower, int code, struct error *error) {
+int members_named(const struct follower *follower, int code, struct error *error) {
     return code == OK ? OK : host_blame(follower->endpoint, follower->name, error);
 }
 
@@ -323,7 +324,8 @@ static int spread(struct members *members, bool whole, struct error *error) {
         const struct follower *follower = &members->host.followers[f];
         const struct slice slice =
             whole ? whole_of(members) : members_slice(members, follower->begin, follower->end);
-        RETURN_IF(named(follower, slice_send(follower->endpoint, &slice, members->timeout_s, error), error));
+        RETURN_IF(members_named(follower, slice_send(follower->endpoint, &slice, members->timeout_s, error),
+                                error));
     }
     return OK;
 }
@@ -333,7 +335,7 @@ static const char *sum_obstacle(const struct members *members) {
     const struct cluster *cluster = members->settings.cluster;
     if (!cluster->mirrored) return "";
     if (!makes_means(members)) return "the strategy makes no mean of all workers' gradients";
-    if (members->site->sizes) return "--share gives the workers parts of different sizes";
+    if (members->site->sampler->sizes) return "the workers have parts of different sizes";
     if (compress_is_on(&members->compressor)) return "--compress is for what the bridge sends";
     if (cluster->secret.there) return "it would not be encrypted";
     return NULL;
@@ -365,10 +367,10 @@ static int go(void *self, struct error *error) {
     members->went++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
-        RETURN_IF(
-            named(follower,
-                  turn_send(follower->endpoint, FRAME_GO, members->went, NULL, 0, members->timeout_s, error),
-                  error));
+        RETURN_IF(members_named(
+            follower,
+            turn_send(follower->endpoint, FRAME_GO, members->went, NULL, 0, members->timeout_s, error),
+            error));
     }
     return OK;
 }
@@ -395,140 +397,19 @@ static int change(void *self, const struct crew_change *change, struct error *er
     members->changed++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
-        RETURN_IF(named(follower,
-                        turn_send(follower->endpoint, FRAME_CHANGE, members->changed, bytes, sizeof bytes,
-                                  members->timeout_s, error),
-                        error));
+        RETURN_IF(members_named(follower,
+                                turn_send(follower->endpoint, FRAME_CHANGE, members->changed, bytes,
+                                          sizeof bytes, members->timeout_s, error),
+                                error));
     }
     return OK;
-}
-
-enum { TALLY_VALUES = STALENESS_BINS + 4 };
-
-static void put_tally(uint64_t *values, const struct tally *tally) {
-    *values++ = (uint64_t)tally->updates;
-    *values++ = (uint64_t)tally->dropped;
-    *values++ = (uint64_t)tally->staleness_sum;
-    *values++ = (uint64_t)tally->staleness_max;
-    for (int b = 0; b < STALENESS_BINS; b++) *values++ = (uint64_t)tally->staleness[b];
-}
-
-static struct tally get_tally(const uint64_t *values) {
-    struct tally tally = {.updates = (long)values[0],
-                          .dropped = (long)values[1],
-                          .staleness_sum = (double)values[2],
-                          .staleness_max = (long)values[3]};
-    for (int b = 0; b < STALENESS_BINS; b++) tally.staleness[b] = (long)values[4 + b];
-    return tally;
-}
-
-/* All workers' tallies, then the lost updates. */
-static int open_values(const struct members *members, uint64_t **values, int *count, struct error *error) {
-    *count = members->host.count * TALLY_VALUES + 1;
-    return memory_array(values, *count, "tallies", error);
-}
-
-/* What the workers owe, in their order, is what the store has of it. Those that are lost owe nothing more. */
-static void gather_owed(struct members *members) {
-    const struct store *store = members->site->store;
-    float *owed = state_find(&store->kept, "owed");
-    bool cleared = false;
-    for (int w = 0; owed && w < members->host.count; w++) {
-        struct peer *peer = &members->host.peers[w];
-        if (!peer->owes) continue;
-        if (!cleared) memset(owed + store->begin, 0, (store->end - store->begin) * sizeof *owed);
-        cleared = true;
-        for (size_t i = store->begin; i < store->end; i++) owed[i] += peer->packed.kept[i - store->begin];
-        peer->owes = false;
-    }
-}
-
-int members_answer(struct members *members, struct error *error) {
-    const struct store *store = members->site->store;
-    const struct slice slice = members_slice(members, store->begin, store->end);
-    uint64_t *values = NULL;
-    int count = 0;
-    gather_owed(members);
-    RETURN_IF(open_values(members, &values, &count, error));
-    for (int w = 0; w < members->host.count; w++) {
-        struct tally tally = {0};
-        store_tally(store, w, &tally);
-        put_tally(values + (size_t)w * TALLY_VALUES, &tally);
-    }
-    values[count - 1] = (uint64_t)store_lost_updates(store);
-    int code = tallies_send(members->host.leader, members->fetched, values, count, members->timeout_s, error);
-    if (code == OK) code = slice_send(members->host.leader, &slice, members->timeout_s, error);
-    memory_free(values);
-    if (code == OK) return OK;
-    char name[300];
-    const struct cluster *cluster = members->host.settings.cluster;
-    snprintf(name, sizeof name, "the %s 0 (%s)", cluster_server(cluster), cluster->ps.list[0].text);
-    return host_blame(members->host.leader, name, error);
-}
-
-/* Where all step together, all slices have had as many updates. */
-static int check_version(const struct members *members, const struct follower *follower,
-                         const struct slice *slice, struct error *error) {
-    const long own = store_version(members->site->store);
-    if (!members->site->traits->rounds || slice->version == own) return OK;
-    return error_set(error, ERROR_PEER, "%s: a slice of version %ld, expected %ld", follower->name,
-                     slice->version, own);
-}
-
-static int fetch_one(struct members *members, int f, uint64_t *values, int count, struct error *error) {
-    struct host *host = &members->host;
-    const struct follower *follower = &host->followers[f];
-    struct slice slice = members_slice(members, follower->begin, follower->end);
-    struct frame_header header;
-    RETURN_IF(follower_hear(host, f, "tallies", &header, members->fetch_s, error));
-    RETURN_IF(named(follower,
-                    tallies_receive(follower->endpoint, &header, members->fetched, values, count,
-                                    members->timeout_s, error),
-                    error));
-    RETURN_IF(follower_hear(host, f, "a slice", &header, members->fetch_s, error));
-    RETURN_IF(named(follower, slice_receive(follower->endpoint, &header, &slice, members->timeout_s, error),
-                    error));
-    RETURN_IF(check_version(members, follower, &slice, error));
-    for (int w = 0; w < host->count; w++) {
-        const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);
-        tally_add(&members->far[w], &tally);
-    }
-    members->far_lost_updates += (long)values[count - 1];
-    return OK;
-}
-
-/* Includes who is lost: a follower may not have noticed yet. */
-static int send_fetch(struct members *members, const struct follower *follower, struct error *error) {
-    uint8_t *lost;
-    const size_t workers = (size_t)members->host.count;
-    RETURN_IF(memory_array(&lost, workers, "who is lost", error));
-    for (size_t w = 0; w < workers; w++) lost[w] = !atomic_load(&members->site->roster->members[w].active);
-    const int code = turn_send(follower->endpoint, FRAME_FETCH, members->fetched, lost, workers,
-                               members->timeout_s, error);
-    memory_free(lost);
-    return named(follower, code, error);
-}
-
-static int fetch(void *self, struct error *error) {
-    struct members *members = self;
-    const struct host *host = &members->host;
-    uint64_t *values = NULL;
-    int count = 0;
-    gather_owed(members);
-    if (followers_of(members) == 0) return OK;
-    members->fetched++;
-    for (int f = 0; f < host->follower_count; f++) RETURN_IF(send_fetch(members, &host->followers[f], error));
-    RETURN_IF(open_values(members, &values, &count, error));
-    memset(members->far, 0, (size_t)host->count * sizeof *members->far);
-    members->far_lost_updates = 0;
-    int code = OK;
-    for (int f = 0; f < host->follower_count && code == OK; f++)
-        code = fetch_one(members, f, values, count, error);
-    memory_free(values);
-    return code;
 }
 
 /* --- the end --- */
+
+static bool lost(const void *self, int worker) {
+    return ((const struct members *)self)->lost_there[worker];
+}
 
 static void tally(const void *self, int worker, struct tally *sum) {
     tally_add(sum, &((const struct members *)self)->far[worker]);
@@ -547,6 +428,13 @@ static void totals(const void *self, struct crew_totals *totals) {
                                    .idle_equal = NAN};
 }
 
+/* Whether this process begins another session, unless it is killed: what it says last is for now. */
+static bool returns(const struct members *members, const struct error *error) {
+    const struct cluster_session *session = members->settings.session;
+    return error->code == ERROR_PEER && members->site->config->restart_wait_s > 0.0 && session &&
+           session_is_followed(session, world_now(members->site->world));
+}
+
 /* The workers print what the run ended with; in a mirrored cluster each process keeps the model, too. */
 static void finish(void *self, const struct error *error, const struct summary *summary) {
     struct members *members = self;
@@ -559,7 +447,8 @@ static void finish(void *self, const struct error *error, const struct summary *
                           .epochs = summary->epochs,
                           .version = summary->updates,
                           .steps = summary->steps,
-                          .examples = summary->examples};
+                          .examples = summary->examples,
+                          .returns = returns(members, error)};
     if (members->host.count == 0 && !members->host.leader && followers_of(members) == 0) return;
     if (members->settings.cluster->mirrored && error->code == OK) spread(members, true, &ignored);
     snprintf(last.words, sizeof last.words, "%s", error->words);
@@ -584,7 +473,8 @@ struct crew members_crew(const struct members_settings *settings) {
                          .admit = admit,
                          .asked = asked,
                          .change = change,
-                         .fetch = fetch,
+                         .fetch = members_fetch,
+                         .lost = lost,
                          .tally = tally,
                          .totals = totals,
                          .finish = finish,

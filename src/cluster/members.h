@@ -32,7 +32,8 @@ struct members {
     bool sums;                 /* the workers' devices can add their gradients (means.h) */
     bool moves;                /* weights change while they are sent, which are then copied to: */
     float **copies;            /* [workers] each [floats of the slice]; NULL: none was needed yet */
-    struct tally *far;         /* [workers] of the leader: what the followers have counted */
+    struct tally *far;         /* [workers] of the leader: what the followers have counted, */
+    bool *lost_there;          /* [workers] and whom one of them has lost */
     long far_lost_updates;
     /* Segments, fetches and changes of the strategy so far: the turn of the last one. */
     uint64_t went, fetched, changed;
@@ -42,6 +43,11 @@ struct members {
 
 /* For a follower: answers the fetch of this turn; the slice that is its own, or all that was tested. */
 int members_answer(struct members *members, struct error *error);
+/* For the leader, at a pause: all slices, tallies and losses. Errors: ERROR_PEER, which names the follower.
+ */
+int members_fetch(void *members, struct error *error);
+/* What an endpoint says names an address; this says whose it is. */
+int members_named(const struct follower *follower, int code, struct error *error);
 struct slice members_slice(const struct members *members, size_t begin, size_t end);
 
 #endif

@@ -65,6 +65,7 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
     if (code == OK) code = world_spawn(world, "server", NULL, server_body, server, &thread, error);
     if (code == OK) {
         code = worker_session(session, &server->failed, finish, abandoned, error);
+        if (code != OK && atomic_load(&session->over)) atomic_store(&server->session.over, true);
         if (code != OK) atomic_store(&server->worker_failed, true);
         world_join(thread);
         code = choose_error(server, error);
@@ -107,8 +108,11 @@ static int train(void *argument, struct cluster_session *session, bool *abandone
     server->cluster.ps = cluster->workers;
     server->cluster.mirrored = true;
     session->cluster = &server->cluster;
-    server->session = (struct cluster_session){
-        .typed = &server->typed, .cluster = session->cluster, .seen_before = session->seen_before};
+    server->session = (struct cluster_session){.typed = &server->typed,
+                                               .cluster = session->cluster,
+                                               .until_s = session->until_s,
+                                               .again = session->again,
+                                               .seen_before = session->seen_before};
     server->members = (struct members_settings){
         .cluster = &server->cluster, .give_up = &server->worker_failed, .session = &server->session};
     if (cluster->task > 0) server->typed.value.quiet = true;

@@ -14,8 +14,8 @@ struct sessions {
     struct typed typed;     /* of the session that runs, as the next */
     struct cluster cluster; /* borrows its lists */
     struct cluster_session session;
-    double wait_s, until_s; /* --restart-wait; until when all may come, or somebody who was lost come back */
-    struct error lost;      /* what ended the last session that had begun; OK: none has */
+    double wait_s;     /* --restart-wait */
+    struct error lost; /* what ended the last session that had begun; OK: none has */
 };
 
 void session_see(struct cluster_session *session, long updates) {
@@ -41,14 +41,19 @@ static void say_lost(const struct error *error, double seconds) {
     progress_warn(&progress, "lost: %.300s; waiting up to %.6g s for it to come back", error->words, seconds);
 }
 
+bool session_is_followed(const struct cluster_session *session, double now) {
+    if (atomic_load(&session->over) || world_interrupted()) return false;
+    if (atomic_load(&session->begun)) return true;
+    return now < session->until_s && (session->again || atomic_load(&session->met));
+}
+
 /* Whether another session follows, and then until when: somebody else may be lost before that one begins. */
 static bool goes_on(struct sessions *sessions, double now, const struct error *error) {
-    const struct cluster_session *session = &sessions->session;
-    const bool begun = atomic_load(&session->begun), again = sessions->lost.code != OK;
-    if (error->code != ERROR_PEER || atomic_load(&session->over) || world_interrupted()) return false;
-    if (!begun && (now >= sessions->until_s || !(again || atomic_load(&session->met)))) return false;
-    if (begun) sessions->until_s = now + sessions->wait_s;
-    if (begun || !again) say_lost(error, begun ? sessions->wait_s : round(sessions->until_s - now));
+    struct cluster_session *session = &sessions->session;
+    const bool begun = atomic_load(&session->begun);
+    if (error->code != ERROR_PEER || !session_is_followed(session, now)) return false;
+    if (begun) session->until_s = now + sessions->wait_s;
+    if (begun || !session->again) say_lost(error, begun ? sessions->wait_s : round(session->until_s - now));
     if (begun) sessions->lost = *error;
     return true;
 }
@@ -58,11 +63,14 @@ static bool goes_on(struct sessions *sessions, double now, const struct error *e
 static void begin_next(struct sessions *sessions, double now) {
     const struct cluster_session *ended = &sessions->session;
     const long seen = atomic_load(&ended->begun) ? atomic_load(&ended->seen) : ended->seen_before;
-    sessions->typed.value.start_timeout_s = fmax(sessions->until_s - now, LEAST_S);
+    sessions->typed.value.start_timeout_s = fmax(ceil(10.0 * (ended->until_s - now)) / 10.0, LEAST_S);
     sessions->typed.given.start_timeout_s = true;
     sessions->cluster.process = rng_mix(sessions->cluster.process, 1);
-    sessions->session = (struct cluster_session){
-        .typed = &sessions->typed, .cluster = &sessions->cluster, .seen_before = seen};
+    sessions->session = (struct cluster_session){.typed = &sessions->typed,
+                                                 .cluster = &sessions->cluster,
+                                                 .until_s = ended->until_s,
+                                                 .again = sessions->lost.code != OK,
+                                                 .seen_before = seen};
 }
 
 static int train_all(struct sessions *sessions, struct world *world, session_train *train, void *argument,
@@ -79,7 +87,8 @@ static int train_all(struct sessions *sessions, struct world *world, session_tra
     if (!waited || error->code != ERROR_PEER || atomic_load(&sessions->session.over)) return error->code;
     const struct error last = *error;
     *error = (struct error){0};
-    return error_set(error, ERROR_PEER, "lost: %.220s; not back within %g s (--restart-wait): %.220s",
+    return error_set(error, ERROR_PEER,
+                     "lost: %.220s; not all were back within %g s (--restart-wait): %.220s",
                      sessions->lost.words, sessions->wait_s, last.words);
 }
 
@@ -93,7 +102,7 @@ int sessions_train(const struct typed *typed, const struct cluster *cluster, str
     sessions->session.typed = &sessions->typed;
     sessions->session.cluster = &sessions->cluster;
     sessions->wait_s = typed->value.restart_wait_s;
-    sessions->until_s = world_now(world) + typed->value.start_timeout_s;
+    sessions->session.until_s = world_now(world) + typed->value.start_timeout_s;
     if (sessions->wait_s > 0.0) {
         train_all(sessions, world, train, argument, abandoned, error);
     } else {

@@ -15,6 +15,8 @@ struct cluster_session {
     const struct typed *typed;     /* what was typed; later sessions wait for all as long as is left */
     const struct cluster *cluster; /* in which this process calls itself something else in each session */
     struct world *world;           /* its own, beside the one that the training was given */
+    double until_s;    /* world time until when all may come, or somebody who was lost come back */
+    bool again;        /* one has begun before */
     long seen_before;  /* updates of the newest weights that this process had in the session before */
     atomic_long seen;  /* the same of this one */
     atomic_bool met;   /* this process has been let in by the others, or lets them in */
@@ -22,6 +24,10 @@ struct cluster_session {
     atomic_bool
         over; /* the leader has ended the run in order, or this process is refused: no other follows */
 };
+
+/* Whether another one follows when this one ends now because a process was lost; where there is
+ * --restart-wait. */
+bool session_is_followed(const struct cluster_session *session, double now);
 
 /* Notes the updates of weights that have come. */
 void session_see(struct cluster_session *session, long updates);

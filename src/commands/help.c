@@ -143,7 +143,10 @@ int help_print_program(bool all, struct error *error) {
 int help_print_about(const char *name, struct error *error) {
     const struct command *command = command_find(name), *list = command_find("list");
     if (strcmp(name, "all") == 0) return help_print_program(true, error);
-    if (command == NULL && list != NULL) return list->run(NULL, &name, 1, error);
+    struct error why = {0};
+    if (command == NULL && list != NULL && list->run(NULL, &name, 1, &why) == OK) return OK;
+    if (why.code != OK && strstr(why.words, "did you mean"))
+        return error_set(error, why.code, "%s", why.words);
     if (command == NULL) return command_unknown(name, error);
     return help_print_command(command, false, error);
 }

@@ -49,6 +49,7 @@ struct bench {
     const char *model, *dataset, *devices; /* devices: "cpu:0 x1, cpu:1 x1" */
     const char *faults;                    /* "--slow=cpu:1=3x", or empty */
     const char *optimizer, *schedule;
+    const char *batch_of; /* "per worker" or "in all" */
     int epochs, batch, repeats;
     int threads, cores; /* of the two baselines; cores: 0: there is no second one */
     long seed;

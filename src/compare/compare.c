@@ -159,7 +159,8 @@ static void describe_bench(struct comparison *comparison) {
     bench->devices = comparison->devices;
     bench->faults = comparison->faults;
     bench->epochs = settings->epochs;
-    bench->batch = settings->batch;
+    bench->batch = settings->batch_total > 0 ? settings->batch_total : settings->batch;
+    bench->batch_of = settings->batch_total > 0 ? "in all" : "per worker";
     bench->seed = settings->seed;
     bench->target_accuracy = settings->target_accuracy;
     bench->rows = comparison->rows;

@@ -109,7 +109,7 @@ int sweep_print(const struct sweep *sweep, const struct page *page, struct error
     snprintf(line, sizeof line, "The best is run %d: %s on the test part, in %s/%d/checkpoint/best.",
              best + 1, metric_figure(sweep->score, sweep->runs[best].test, figure), sweep->out, best + 1);
     page_words(page, 0, 2, line);
-    fputs("It is trained again by\n\n", page->file);
+    fputs("To train it again:\n\n", page->file);
     RETURN_IF(print_command(sweep, page, best, error));
     fprintf(page->file, "\nsweep.csv and all runs are in %s\n", sweep->out);
     return OK;

@@ -15,9 +15,9 @@ static void real_cell(char *out, int decimals, double value) {
     if (!isfinite(value)) snprintf(out, CELL_BYTES, "-");
 }
 
-/* A cost that ran away needs no decimals. */
+/* A cost that ran away needs no decimals; its size, where it has no room. */
 static void cost_cell(char *out, double value) {
-    snprintf(out, CELL_BYTES, value < 99.5 ? "%.4f" : "%.1e", value);
+    snprintf(out, CELL_BYTES, value < 99.5 ? "%.4f" : value < 99999.5 ? "%.0f" : "%.1e", value);
     if (!isfinite(value)) snprintf(out, CELL_BYTES, "-");
 }
 
@@ -297,10 +297,10 @@ void bench_print(const struct page *page, const struct bench *bench) {
     char line[4096];
     struct text text = text_into(line, sizeof line);
     const char *plural = bench->repeats == 1 ? "" : "s";
-    text_add(&text, "%s on %s: %d epoch%s, batch %d per worker, %s, %s, on %s%s%s; %d run%s each, seed%s %ld",
+    text_add(&text, "%s on %s: %d epoch%s, batch %d %s, %s, %s, on %s%s%s; %d run%s each, seed%s %ld",
              bench->model, bench->dataset, bench->epochs, bench->epochs == 1 ? "" : "s", bench->batch,
-             bench->optimizer, bench->schedule, bench->devices, bench->faults[0] ? ", with " : "",
-             bench->faults, bench->repeats, plural, plural, bench->seed);
+             bench->batch_of, bench->optimizer, bench->schedule, bench->devices,
+             bench->faults[0] ? ", with " : "", bench->faults, bench->repeats, plural, plural, bench->seed);
     if (bench->repeats > 1) text_add(&text, " to %ld", bench->seed + bench->repeats - 1);
     page_words(page, 0, 2, line);
     print_speed(page, bench);

@@ -127,12 +127,32 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
     return out;
 }
 
+int config_choose_batch(struct config *config, const struct typed *typed, struct error *error) {
+    const struct config *value = &typed->value;
+    if (typed->given.batch && typed->given.batch_total && value->batch_total > 0)
+        return error_set(error, ERROR_USAGE,
+                         "--batch=%d and --batch-total=%d: expected one of them, both say how many examples "
+                         "a step takes",
+                         value->batch, value->batch_total);
+    if (typed->given.batch) config->batch_total = 0;
+    return OK;
+}
+
+int config_part(const struct config *config, int workers) {
+    const int parts = config->batch_total / config->microbatches / workers;
+    return (parts > 0 ? parts : 1) * config->microbatches;
+}
+
 int config_check_microbatches(const struct config *config, struct error *error) {
     if (config->schedule_pipeline != 0 && config->microbatches == 1)
         return error_set(error, ERROR_USAGE,
                          "--schedule-pipeline: found --microbatches=1, expected 2 or more for the devices to "
                          "work at");
-    if (config->batch % config->microbatches == 0) return OK;
+    if (config->batch_total % config->microbatches != 0)
+        return error_set(error, ERROR_USAGE,
+                         "--microbatches=%d: found --batch-total=%d, expected a multiple of %d",
+                         config->microbatches, config->batch_total, config->microbatches);
+    if (config->batch_total > 0 || config->batch % config->microbatches == 0) return OK;
     return error_set(error, ERROR_USAGE, "--microbatches=%d: found --batch=%d, expected a multiple of %d",
                      config->microbatches, config->batch, config->microbatches);
 }

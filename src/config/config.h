@@ -77,6 +77,11 @@ enum { CONFIG_VALUE_BYTES = PLUGIN_TEXT_BYTES }; /* of such a value, at most */
 const char *config_unusual(const struct config *config, int flag, const char *without, char *out,
                            size_t bytes);
 
+/* Whether at most one of --batch and --batch-total was typed; the one that was typed counts, whatever the
+ * settled config has of the other. Errors: ERROR_USAGE. */
+int config_choose_batch(struct config *config, const struct typed *typed, struct error *error);
+/* With --batch-total: an even part of it for one of so many workers, in whole micro-batches, one at least. */
+int config_part(const struct config *config, int workers);
 /* Whether the batch can be divided into so many micro-batches, and whether a pipeline has several. Errors:
  * ERROR_USAGE. */
 int config_check_microbatches(const struct config *config, struct error *error);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "csv_number.h"
 #include "standardize.h"
 
 enum { TRAIN, TEST, PARTS };
@@ -50,9 +51,14 @@ static int check_labels(const struct parts *parts, bool *kept, struct error *err
         const struct category *value = &values->at[labels_of(test)[row]];
         if (kept[labels_of(test)[row]]) continue;
         csv_place(test->table->name, value->line, column, parts->columns, column, place);
+        char number[CSV_SHOWN_BYTES + 60] = "";
+        float ignored;
+        if (!csv_number(value->text, '.', &ignored) && parts->columns->at[column].name[0])
+            snprintf(number, sizeof number, "; target=%.60s predicts it as a number",
+                     parts->columns->at[column].name);
         return error_set(error, ERROR_FILE,
-                         "%s: found \"%s\", expected one of the %d labels of the training part", place,
-                         csv_shown(value->text, shown), classes);
+                         "%s: found \"%s\", expected one of the %d labels of the training part%s", place,
+                         csv_shown(value->text, shown), classes, number);
     }
     return OK;
 }

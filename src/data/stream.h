@@ -29,8 +29,9 @@ struct stream {
     int workers;
     enum data_sharding sharding;
     int block; /* examples; 0: any order of all of them */
-    /* [workers] borrowed: examples of each worker's batches, where these are not `batch` (--share). A batch
-     * is then numbered by its first example's place in the stream. NULL: all batches are of one size. */
+    /* [workers] borrowed: examples of each worker's batches, where these are not `batch` (--share,
+     * --batch-total). A batch is then numbered by its first example's place in the stream. NULL: all batches
+     * are of one size. */
     const int *sizes;
 };
 

@@ -26,8 +26,6 @@ struct crew_site {
     const struct groups *groups; /* that these are the first devices of; NULL: they are no groups */
     struct store *store;
     struct sampler *sampler;
-    int *sizes; /* [workers] that the sampler's stream has; where this process is told by another what they
-                   are, it fills them in as it hears; NULL: all are even. There when `compute` is called. */
     struct roster *roster;
     const struct traits *traits;
     int prefetch;                                   /* batches built ahead of a worker */
@@ -98,6 +96,8 @@ struct crew {
     int (*change)(void *self, const struct crew_change *change, struct error *error);
     /* A segment is over, all pause: what other parts have becomes what the store here has. */
     int (*fetch)(void *self, struct error *error);
+    /* Whether another part has lost this worker, as the last fetch has found. */
+    bool (*lost)(const void *self, int worker);
     /* Adds what shards in other processes have counted for a worker; and everything else that is elsewhere.
      */
     void (*tally)(const void *self, int worker, struct tally *sum);

@@ -101,13 +101,12 @@ static bool all_took_time(const struct pace *paces, int workers) {
 
 /* With the seconds T that all take together, worker w computes (T - constant) / each examples. As weights,
  * millionths of the whole, and one at least. */
-int paces_cut(const struct pace *paces, int workers, int batch, int microbatches, int *sizes,
+int paces_cut(const struct pace *paces, int workers, int total, int microbatches, int *sizes,
               struct error *error) {
-    const double total = (double)batch * workers;
     char text[SHARES_BYTES];
     double ahead = total, speeds = 0.0;
-    for (int w = 0; w < workers; w++) sizes[w] = batch;
-    if (!all_took_time(paces, workers)) return OK;
+    if (!all_took_time(paces, workers))
+        return shares_divide("even", workers, total, microbatches, sizes, error);
     for (int w = 0; w < workers; w++) {
         ahead += paces[w].constant_s / paces[w].each_s;
         speeds += 1.0 / paces[w].each_s;
@@ -117,7 +116,7 @@ int paces_cut(const struct pace *paces, int workers, int batch, int microbatches
         sizes[w] = 1 + (int)(1e6 * fmin(fmax(part, 0.0), 1.0));
     }
     RETURN_IF(shares_write(sizes, workers, text, sizeof text, error));
-    return shares_cut(text, workers, batch, microbatches, sizes, error);
+    return shares_divide(text, workers, total, microbatches, sizes, error);
 }
 
 /* --- from pass to pass --- */
@@ -156,7 +155,8 @@ static int settle(const struct paces_work *work, struct settling *s, int *sizes,
         RETURN_IF(pass(work, s, &slowest, abandoned, error));
         for (int w = 0; slowest < least && w < work->workers; w++) sizes[w] = s->tried[w];
         least = fmin(least, slowest);
-        RETURN_IF(paces_cut(s->paces, work->workers, work->size, work->batch.microbatches, s->tried, error));
+        RETURN_IF(paces_cut(s->paces, work->workers, work->workers * work->size, work->batch.microbatches,
+                            s->tried, error));
     }
     return OK;
 }

@@ -85,8 +85,8 @@ int prefetcher_open(struct prefetcher *prefetcher, const struct training_setting
     *prefetcher =
         (struct prefetcher){.settings = settings, .worker = worker, .buffers = settings->prefetch + 1};
     const struct stream *stream = &settings->sampler->stream;
-    /* Where another process says what the sizes are, it does so later. */
-    const int size = stream->sizes ? stream->batch * stream->workers : stream->batch;
+    /* They may change, up to all of a round for one. */
+    const int size = stream->sizes ? settings->sampler->whole : stream->batch;
     const size_t count = (size_t)size + 1;
     RETURN_IF(memory_array(&prefetcher->index_of, count, "a batch's numbers", error));
     RETURN_IF(memory_array(&prefetcher->key_of, count, "a batch's keys", error));

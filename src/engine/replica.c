@@ -401,6 +401,21 @@ void replicas_idle(const struct replicas *replicas, double *idle, double *idle_e
     *idle_equal = pipeline_bubble(&pipeline);
 }
 
+int replicas_reopen(struct replicas *replicas, int worker, const struct network_settings *settings,
+                    int examples, struct error *error) {
+    struct replica *replica = &replicas->replicas[worker];
+    const int told = replica->told;
+    if (!group_close(replica->group))
+        return error_set(error, ERROR_DEVICE, "%s hangs", replicas->devices[worker].name);
+    give_back(replicas, worker);
+    arena_close(replica->arena);
+    program_close(replica->program);
+    network_close(&replica->resized);
+    *replica = (struct replica){.told = told};
+    replicas_resize(replicas, worker, settings, examples);
+    return open_replica(replicas, worker, error);
+}
+
 bool replicas_close(struct replicas *replicas) {
     bool ended = true;
     for (int i = 0; replicas->replicas && i < replicas->count; i++)

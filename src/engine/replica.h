@@ -103,6 +103,10 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
  * micro-batches. settings: the network's, borrowed. */
 void replicas_resize(struct replicas *replicas, int worker, const struct network_settings *settings,
                      int examples);
+/* By its worker's thread, between two batches, once it is open: the same from now on, for which its program
+ * is made anew. Errors: those of opening it; ERROR_DEVICE: a device of its group hangs. */
+int replicas_reopen(struct replicas *replicas, int worker, const struct network_settings *settings,
+                    int examples, struct error *error);
 /* After training_end; safe on a zeroed one. false: a device of a group hangs (group_close): these replicas,
  * and all that they were given, must stay. */
 bool replicas_close(struct replicas *replicas);

@@ -21,9 +21,45 @@ static long longest_own(const struct sampler *sampler, int epoch) {
     return most;
 }
 
+/* --- parts of a round --- */
+
+static void take_widths(struct sampler *sampler, const int *sizes) {
+    sampler->whole = sampler->dividing = 0;
+    for (int w = 0; w < sampler->stream.workers; w++) {
+        sampler->sizes[w] = sampler->widths[w] = sizes[w];
+        sampler->whole += sizes[w];
+        sampler->dividing += sizes[w] > 0;
+    }
+}
+
+static int open_widths(struct sampler *sampler, struct error *error) {
+    const int *sizes = sampler->stream.sizes;
+    if (!sizes) return OK;
+    RETURN_IF(memory_array(&sampler->sizes, sampler->stream.workers, "the sampler's sizes", error));
+    RETURN_IF(memory_array(&sampler->widths, sampler->stream.workers, "the sampler's sizes", error));
+    take_widths(sampler, sizes);
+    sampler->stream.sizes = sampler->sizes;
+    return OK;
+}
+
+void sampler_hear_size(struct sampler *sampler, int worker, int examples) {
+    if (sampler->sizes && sampler->sizes[worker] != examples) sampler->sizes[worker] = examples;
+}
+
+/* Where the training ends that goes on from number `from`. */
+static void find_total(struct sampler *sampler, long from) {
+    const long end = shared(sampler) ? stream_epoch_end(&sampler->stream, 0, sampler->epochs - 1) : 0;
+    const long round = sampler->sizes ? sampler->whole : sampler->stream.workers;
+    const long grid = sampler->sizes ? from : 0;
+    sampler->total = end;
+    if (sampler->fills && sampler->rounds && end > grid)
+        sampler->total = grid + up(end - grid, round) * round;
+}
+
 int sampler_open(struct sampler *sampler, const struct stream *stream, bool rounds, int epochs, long base,
                  const long *done, struct error *error) {
     *sampler = (struct sampler){.stream = *stream, .rounds = rounds, .epochs = epochs, .base = base};
+    RETURN_IF(open_widths(sampler, error));
     RETURN_IF(memory_array(&sampler->lines, stream->workers, "the sampler's lines", error));
     for (int w = 0; w < stream->workers; w++) sampler->lines[w].base = done ? done[w] : 0;
     if (rounds && !shared(sampler)) { /* in rounds all go on from the same place */
@@ -31,7 +67,7 @@ int sampler_open(struct sampler *sampler, const struct stream *stream, bool roun
         for (int w = 0; w < stream->workers; w++) sum += sampler->lines[w].base;
         for (int w = 0; w < stream->workers; w++) sampler->lines[w].base = sum / stream->workers;
     }
-    sampler->total = shared(sampler) ? stream_epoch_end(stream, 0, epochs - 1) : 0;
+    find_total(sampler, base);
     atomic_store(&sampler->cursor, base);
     RETURN_IF(
         memory_array(&sampler->generations, (size_t)stream->workers + 1, "the sampler's generations", error));
@@ -45,23 +81,42 @@ void sampler_close(struct sampler *sampler) {
         memory_free(sampler->generations[e].again);
     memory_free(sampler->generations);
     memory_free(sampler->lines);
+    memory_free(sampler->sizes);
+    memory_free(sampler->widths);
     sampler->generations = NULL;
     sampler->lines = NULL;
+    sampler->sizes = sampler->widths = NULL;
     atomic_store(&sampler->generation_count, 0);
+}
+
+void sampler_fill(struct sampler *sampler) {
+    sampler->fills = true;
+    find_total(sampler, sampler->base);
 }
 
 /* --- rounds --- */
 
 /* Numbers that a batch of this worker takes. */
 static long width_of(const struct sampler *sampler, int worker) {
-    return sampler->stream.sizes ? sampler->stream.sizes[worker] : 1;
+    return sampler->widths ? sampler->widths[worker] : 1;
 }
 
-/* In a round of generation `e`: numbers of those who take part and stand before `worker`; of all of them. */
+/* In a round of generation `e`: who takes part and stands before `worker`; how many take part. */
+static int members_before(const struct sampler *sampler, int e, int worker) {
+    int members = worker;
+    for (int i = 1; i <= e; i++) members -= sampler->generations[i].lost < worker;
+    return members;
+}
+
+static int members_of(const struct sampler *sampler, int e) {
+    return members_before(sampler, e, sampler->stream.workers);
+}
+
+/* The same of the numbers that they take. */
 static long numbers_before(const struct sampler *sampler, int e, int worker) {
-    long numbers = worker;
-    if (sampler->stream.sizes) numbers = 0;
-    for (int w = 0; sampler->stream.sizes && w < worker; w++) numbers += width_of(sampler, w);
+    if (!sampler->widths) return members_before(sampler, e, worker);
+    long numbers = 0;
+    for (int w = 0; w < worker; w++) numbers += width_of(sampler, w);
     for (int i = 1; i <= e; i++) {
         const int lost = sampler->generations[i].lost;
         if (lost < worker) numbers -= width_of(sampler, lost);
@@ -73,21 +128,50 @@ static long round_numbers(const struct sampler *sampler, int e) {
     return numbers_before(sampler, e, sampler->stream.workers);
 }
 
-/* The number assigned to a worker in a round of no later generation than that of its loss. */
-static long number_of(const struct sampler *sampler, int worker, long round) {
+/* Rounds with which generation `e` begins, of what is handed out anew alone. */
+static long rounds_again(const struct sampler *sampler, int e) {
+    const int members = members_of(sampler, e); /* none, once all are lost */
+    return sampler->widths && members > 0 ? up(sampler->generations[e].again_count, members) : 0;
+}
+
+/* What is assigned to a worker in a round of no later generation than that of its loss; number NO_BATCH:
+ * nothing. */
+static struct sampler_piece piece_of(const struct sampler *sampler, int worker, long round) {
     int e = atomic_load(&sampler->generation_count) - 1;
     while (sampler->generations[e].from > round) e--;
     const struct sampler_generation *generation = &sampler->generations[e];
-    const long k =
-        (round - generation->from) * round_numbers(sampler, e) + numbers_before(sampler, e, worker);
-    return k < generation->again_count ? generation->again[k]
-                                       : generation->fresh + k - generation->again_count;
+    const long r = round - generation->from, first = rounds_again(sampler, e);
+    if (r < first) {
+        const long i = r * members_of(sampler, e) + members_before(sampler, e, worker);
+        return i < generation->again_count ? generation->again[i] : (struct sampler_piece){NO_BATCH, 0};
+    }
+    const long k = (r - first) * round_numbers(sampler, e) + numbers_before(sampler, e, worker);
+    if (sampler->widths) return (struct sampler_piece){generation->fresh + k, width_of(sampler, worker)};
+    return k < generation->again_count
+               ? generation->again[k]
+               : (struct sampler_piece){generation->fresh + k - generation->again_count, 1};
 }
 
-/* Numbers that the newest generation has assigned, when all its rounds before `round` are assigned. */
-static long assigned_before(const struct sampler *sampler, long round) {
+/* How far the newest generation is when all its rounds before `round` are assigned. */
+struct reach {
+    long past;  /* of what it hands out anew, so many are assigned */
+    long owed;  /* and so many numbers are not */
+    long fresh; /* where the stream goes on; past the end, when the last round had empty ones */
+};
+
+static struct reach reach_of(const struct sampler *sampler, long round) {
     const int e = atomic_load(&sampler->generation_count) - 1;
-    return (round - sampler->generations[e].from) * round_numbers(sampler, e);
+    const struct sampler_generation *generation = &sampler->generations[e];
+    const long rounds = round - generation->from, first = rounds_again(sampler, e);
+    const long assigned = rounds * (sampler->widths ? members_of(sampler, e) : round_numbers(sampler, e));
+    struct reach reach = {.past = assigned < generation->again_count ? assigned : generation->again_count,
+                          .fresh = generation->fresh};
+    for (long i = reach.past; i < generation->again_count; i++) reach.owed += generation->again[i].width;
+    if (!sampler->widths)
+        reach.fresh += assigned - reach.past;
+    else if (rounds > first)
+        reach.fresh += (rounds - first) * round_numbers(sampler, e);
+    return reach;
 }
 
 static long rounds_opened(const struct sampler *sampler) {
@@ -111,9 +195,19 @@ static bool next_of_round(struct sampler *sampler, int worker, long *number) {
     const long round = atomic_load(&line->done);
     if (!may_assign(sampler, round)) return false;
     atomic_store(&line->done, round + 1);
-    *number = shared(sampler) ? number_of(sampler, worker, round) : line->base + round;
-    if (shared(sampler) && *number >= sampler->total) *number = NO_BATCH;
+    if (!shared(sampler)) {
+        *number = line->base + round;
+        return true;
+    }
+    const struct sampler_piece piece = piece_of(sampler, worker, round);
+    *number = piece.number < sampler->total ? piece.number : NO_BATCH;
+    if (*number != NO_BATCH) sampler_hear_size(sampler, worker, (int)piece.width);
     return true;
+}
+
+/* Numbers that the batch takes which this worker was assigned last. */
+static long size_now(const struct sampler *sampler, int worker) {
+    return sampler->sizes ? sampler->sizes[worker] : 1;
 }
 
 void sampler_give_back(struct sampler *sampler, int worker, long number) {
@@ -121,16 +215,19 @@ void sampler_give_back(struct sampler *sampler, int worker, long number) {
     if (sampler->rounds) return;
     atomic_fetch_sub(&line->done, 1);
     if (!shared(sampler)) return;
+    line->back_width = size_now(sampler, worker);
     atomic_store(&line->back, number + 1);
-    atomic_fetch_add(&sampler->given_back, 1);
+    atomic_fetch_add(&sampler->given_back, line->back_width);
 }
 
-/* A number that was given back, for whoever asks first. */
-static bool take_given_back(struct sampler *sampler, long *number) {
+/* What was given back, for whoever asks first. */
+static bool take_given_back(struct sampler *sampler, int worker, long *number) {
     for (int w = 0; w < sampler->stream.workers && atomic_load(&sampler->given_back) > 0; w++) {
         const long back = atomic_exchange(&sampler->lines[w].back, 0);
         if (back == 0) continue;
-        atomic_fetch_sub(&sampler->given_back, 1);
+        const long width = sampler->lines[w].back_width;
+        atomic_fetch_sub(&sampler->given_back, width);
+        sampler_hear_size(sampler, worker, (int)width);
         *number = back - 1;
         return true;
     }
@@ -148,7 +245,7 @@ bool sampler_next(struct sampler *sampler, int worker, long *number) {
         atomic_fetch_add(&line->done, 1);
         return true;
     }
-    if (take_given_back(sampler, number)) {
+    if (take_given_back(sampler, worker, number)) {
         atomic_fetch_add(&line->done, 1);
         return true;
     }
@@ -158,6 +255,7 @@ bool sampler_next(struct sampler *sampler, int worker, long *number) {
     while (*number < limit && !atomic_compare_exchange_weak(&sampler->cursor, number, *number + width)) {
     }
     if (*number >= limit) return false;
+    sampler_hear_size(sampler, worker, (int)width);
     atomic_fetch_add(&line->done, 1);
     return true;
 }
@@ -173,8 +271,9 @@ void sampler_stop(struct sampler *sampler) {
 static long rounds_until(const struct sampler *sampler, long end) {
     const int e = atomic_load(&sampler->generation_count) - 1;
     const struct sampler_generation *generation = &sampler->generations[e];
-    const long left = generation->again_count + (end > generation->fresh ? end - generation->fresh : 0);
-    return generation->from + up(left, round_numbers(sampler, e));
+    const long left = end > generation->fresh ? end - generation->fresh : 0;
+    const long again = sampler->widths ? 0 : generation->again_count; /* in the same rounds */
+    return generation->from + rounds_again(sampler, e) + up(again + left, round_numbers(sampler, e));
 }
 
 /* Own batches before the first round, of all that are there. */
@@ -209,18 +308,18 @@ static int begin_generation(struct sampler *sampler, int worker, long step, stru
     const int count = atomic_load(&sampler->generation_count);
     const struct sampler_generation *before = &sampler->generations[count - 1];
     struct sampler_generation *generation = &sampler->generations[count];
-    const long from = rounds_opened(sampler), assigned = assigned_before(sampler, from);
-    const long past = assigned < before->again_count ? assigned : before->again_count;
-    const long fresh = before->fresh + assigned - past; /* past the end, when the last round had empty ones */
+    const long from = rounds_opened(sampler);
+    const struct reach reach = reach_of(sampler, from);
     *generation = (struct sampler_generation){
-        .from = from, .lost = worker, .fresh = fresh < sampler->total ? fresh : sampler->total};
+        .from = from, .lost = worker, .fresh = reach.fresh < sampler->total ? reach.fresh : sampler->total};
     RETURN_IF(memory_array(&generation->again, before->again_count + (step < from ? from - step : 0),
                            "what is handed out again", error));
-    for (long i = past; i < before->again_count; i++)
+    for (long i = reach.past; i < before->again_count; i++)
         generation->again[generation->again_count++] = before->again[i];
     for (long round = step; round < from; round++) {
-        const long number = number_of(sampler, worker, round);
-        if (number < sampler->total) generation->again[generation->again_count++] = number;
+        const struct sampler_piece piece = piece_of(sampler, worker, round);
+        if (piece.number != NO_BATCH && piece.number < sampler->total)
+            generation->again[generation->again_count++] = piece;
     }
     atomic_store(&sampler->generation_count, count + 1);
     return OK;
@@ -231,7 +330,7 @@ int sampler_lose(struct sampler *sampler, int worker, long step, struct error *e
     const bool waited = generations && step > rounds_opened(sampler); /* for a round that nobody has begun */
     if (step > 0 && !waited)
         sampler->in_flight += (generations ? 1 : atomic_load(&sampler->lines[worker].done) - (step - 1)) *
-                              width_of(sampler, worker);
+                              size_now(sampler, worker);
     return generations ? begin_generation(sampler, worker, step, error) : OK;
 }
 
@@ -245,6 +344,14 @@ void sampler_take_back(struct sampler *sampler, long rounds) {
         return;
     atomic_store(&sampler->opened, rounds);
     for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, rounds);
+}
+
+void sampler_take_in_hand(struct sampler *sampler, int worker, long steps) {
+    struct sampler_line *line = &sampler->lines[worker];
+    const long in_hand = atomic_load(&line->done) - steps;
+    if (in_hand <= 0) return;
+    atomic_store(&line->done, steps);
+    if (shared(sampler)) atomic_fetch_add(&sampler->given_back, in_hand * size_now(sampler, worker));
 }
 
 /* In rounds all go on from the same place: the mean of those that are there. */
@@ -266,7 +373,7 @@ static void count_anew(struct sampler_line *line) {
 
 /* Those that are gone were so before the first round. The last generation assigns `again`, which is its own
  * from now on, and then the stream from `fresh` on. */
-static void begin_rounds(struct sampler *sampler, long *again, long again_count, long fresh) {
+static void begin_rounds(struct sampler *sampler, struct sampler_piece *again, long again_count, long fresh) {
     const int workers = sampler->stream.workers;
     int count = 1;
     for (int e = 0; e < atomic_load(&sampler->generation_count); e++)
@@ -291,6 +398,7 @@ void sampler_change(struct sampler *sampler, bool rounds) {
     atomic_store(&sampler->stopping, false);
     sampler->base = position;
     sampler->rounds = rounds;
+    find_total(sampler, position);
     if (rounds && !shared(sampler)) level_own(sampler);
 }
 
@@ -299,27 +407,45 @@ bool sampler_may_join(struct sampler *sampler, int worker) {
     if (atomic_load(back) == 0) return true;
     for (int w = 0; w < sampler->stream.workers; w++) {
         if (atomic_load(&sampler->lines[w].back) != 0) continue;
+        sampler->lines[w].back_width = sampler->lines[worker].back_width;
         atomic_store(&sampler->lines[w].back, atomic_exchange(back, 0));
         return true;
     }
     return false;
 }
 
-int sampler_join(struct sampler *sampler, int worker, struct error *error) {
+/* All steps are counted from 0 again, and what was to be handed out anew still is. */
+static int begin_anew(struct sampler *sampler, struct error *error) {
     const struct sampler_generation *before =
         &sampler->generations[atomic_load(&sampler->generation_count) - 1];
-    const long assigned = sampler->rounds ? assigned_before(sampler, rounds_opened(sampler)) : 0;
-    const long past = assigned < before->again_count ? assigned : before->again_count;
-    const long owed = before->again_count - past, fresh = before->fresh + assigned - past;
-    long *again = NULL;
-    if (sampler->rounds && shared(sampler)) {
-        RETURN_IF(memory_array(&again, owed, "what is handed out again", error));
-        for (long i = 0; i < owed; i++) again[i] = before->again[past + i];
+    const bool generations = sampler->rounds && shared(sampler);
+    struct reach reach = {0};
+    struct sampler_piece *again = NULL;
+    long count = 0;
+    if (generations) {
+        reach = reach_of(sampler, rounds_opened(sampler));
+        count = before->again_count - reach.past;
+        RETURN_IF(memory_array(&again, count, "what is handed out again", error));
+        for (long i = 0; i < count; i++) again[i] = before->again[reach.past + i];
     }
-    atomic_store(&sampler->lines[worker].gone, false);
     for (int w = 0; w < sampler->stream.workers; w++) count_anew(&sampler->lines[w]);
-    if (sampler->rounds && shared(sampler))
-        begin_rounds(sampler, again, owed, fresh < sampler->total ? fresh : sampler->total);
+    if (generations)
+        begin_rounds(sampler, again, count, reach.fresh < sampler->total ? reach.fresh : sampler->total);
+    return OK;
+}
+
+int sampler_join(struct sampler *sampler, int worker, struct error *error) {
+    const bool gone = atomic_exchange(&sampler->lines[worker].gone, false);
+    const int code = begin_anew(sampler, error);
+    if (code != OK) atomic_store(&sampler->lines[worker].gone, gone);
+    return code;
+}
+
+int sampler_divide(struct sampler *sampler, const int *sizes, int batch, struct error *error) {
+    RETURN_IF(begin_anew(sampler, error));
+    take_widths(sampler, sizes);
+    sampler->stream.batch = batch;
+    find_total(sampler, sampler->generations[atomic_load(&sampler->generation_count) - 1].fresh);
     return OK;
 }
 
@@ -344,11 +470,11 @@ long sampler_position(const struct sampler *sampler) {
     if (shared(sampler) && !sampler->rounds)
         return atomic_load(&sampler->cursor) - atomic_load(&sampler->given_back);
     if (shared(sampler)) {
-        const struct sampler_generation *generation =
-            &sampler->generations[atomic_load(&sampler->generation_count) - 1];
-        const long assigned = assigned_before(sampler, rounds_opened(sampler));
-        const long position = generation->fresh - generation->again_count + assigned;
-        return position <= sampler->total || (sampler->stream.sizes && assigned == 0)
+        const long from = sampler->generations[atomic_load(&sampler->generation_count) - 1].from;
+        const long opened = rounds_opened(sampler);
+        const struct reach reach = reach_of(sampler, opened);
+        const long position = reach.fresh - reach.owed;
+        return position <= sampler->total || (sampler->stream.sizes && opened == from)
                    ? position
                    : end_of_last(sampler, position);
     }
@@ -362,7 +488,7 @@ long sampler_position(const struct sampler *sampler) {
 static bool owes_batches(const struct sampler *sampler) {
     const struct sampler_generation *generation =
         &sampler->generations[atomic_load(&sampler->generation_count) - 1];
-    return sampler->rounds && assigned_before(sampler, rounds_opened(sampler)) < generation->again_count;
+    return sampler->rounds && reach_of(sampler, rounds_opened(sampler)).past < generation->again_count;
 }
 
 bool sampler_reached(const struct sampler *sampler, int epoch) {
@@ -384,8 +510,14 @@ long sampler_total(const struct sampler *sampler) {
     return sum;
 }
 
+/* Of parts of different sizes, so many make as much of a round as they are of its workers. */
+long sampler_updates_of(const struct sampler *sampler, long numbers, int batches_in_one) {
+    if (!sampler->sizes) return up(numbers, batches_in_one);
+    return up(numbers * sampler->dividing, (long)sampler->whole * batches_in_one);
+}
+
 long sampler_updates(const struct sampler *sampler, int batches_in_one) {
-    return up(sampler_batches(sampler, sampler_total(sampler)), batches_in_one);
+    return sampler_updates_of(sampler, sampler_total(sampler), batches_in_one);
 }
 
 long sampler_batches(const struct sampler *sampler, long numbers) {
@@ -395,11 +527,12 @@ long sampler_batches(const struct sampler *sampler, long numbers) {
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,
                    long *batches) {
     const long long examples = stream_epoch_examples(&sampler->stream, worker);
-    const int e = (int)((long long)number * stream_unit(&sampler->stream) / examples);
+    long long e = (long long)number * stream_unit(&sampler->stream) / examples;
+    if (e >= sampler->epochs) e = sampler->epochs - 1; /* the rest of the last round */
     const long begin =
-        e > 0 ? sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, e - 1)) : 0;
-    *epoch = e;
-    *batches = sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, e)) - begin;
+        e > 0 ? sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, (int)e - 1)) : 0;
+    *epoch = (int)e;
+    *batches = sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, (int)e)) - begin;
     *place = sampler_batches(sampler, number) - begin;
     if (*place >= *batches) *place = *batches - 1;
 }

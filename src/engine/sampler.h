@@ -8,8 +8,9 @@
  * Where workers have shares of different sizes (stream.sizes; shared stream alone), numbers count examples:
  * a round goes over a run of the stream, of which each worker is assigned a contiguous part of its size, in
  * roster order; without rounds the cursor goes on by the size of whoever takes a batch. So positions, limits
- * and totals are places in the stream, whatever the shares are. Nothing can be handed out anew then: with
- * rounds the loss of a worker must end the run.
+ * and totals are places in the stream, whatever the shares are. What is handed out anew keeps its size: with
+ * rounds it makes rounds of its own, before the stream goes on, and whoever is assigned it has a batch of
+ * another size than its own this once.
  *
  * Workers stop at a limit (the end of an epoch), or soon after sampler_stop. With rounds all must stop
  * after the same round: the last one that any worker was assigned. A worker computes everything it was
@@ -35,16 +36,22 @@ struct sampler_line {
     _Atomic long limit;             /* own batches, base included (split, all without rounds) */
     _Atomic bool gone;              /* lost, or it has left */
     _Atomic long
-        back; /* shared, no rounds: 1 + the number that it has given back; 0: none, or assigned anew */
+        back;        /* shared, no rounds: 1 + the number that it has given back; 0: none, or assigned anew */
+    long back_width; /* numbers that this takes; written before `back` */
+};
+
+/* A batch that is handed out anew: its number, and how many numbers it takes. */
+struct sampler_piece {
+    long number, width;
 };
 
 /* From one loss to the next, with rounds on the shared stream. Generation e has e workers fewer than there
  * are places: those that are missing from the beginning, or when steps were last counted anew, have a
  * generation each, too, from round 0 on. */
 struct sampler_generation {
-    long from;   /* its first round, of this run */
-    int lost;    /* the worker whose loss began it; -1: none */
-    long *again; /* [again_count] numbers that it assigns first, anew ... */
+    long from;                   /* its first round, of this run */
+    int lost;                    /* the worker whose loss began it; -1: none */
+    struct sampler_piece *again; /* [again_count] what it assigns first, anew ... */
     long again_count;
     long fresh; /* ... then the stream from this number on */
 };
@@ -53,14 +60,20 @@ struct sampler {
     struct stream stream;
     bool rounds;
     int epochs;
-    long base;                        /* shared: numbers assigned before this run */
-    long total;                       /* shared: numbers in the whole training */
+    long base;  /* shared: numbers assigned before this run */
+    long total; /* shared: numbers in the whole training */
+    bool fills; /* with rounds the last one is a whole one, too */
+    /* Where workers have shares of different sizes; else NULL. Both are [workers]. */
+    int *sizes;   /* examples of what each was assigned last, written by its thread; the stream's `sizes` */
+    int *widths;  /* its part of a round; who takes no part has 0 */
+    int whole;    /* examples of a round: the sum of these, */
+    int dividing; /* and how many there are */
     _Alignas(64) _Atomic long cursor; /* shared, no rounds: next number */
     _Alignas(64) _Atomic long limit;  /* rounds: rounds of this run; shared: numbers */
     _Alignas(
         64) _Atomic long opened; /* rounds: how many any worker was assigned; stopped: its complement, < 0 */
     _Atomic bool stopping;       /* no rounds */
-    _Atomic int given_back;      /* shared, no rounds: numbers that are to be assigned anew */
+    _Atomic long given_back;     /* shared, no rounds: numbers that are to be assigned anew */
     struct sampler_line *lines;  /* [workers] */
     struct sampler_generation
         *generations; /* [workers + 1], generation_count of them in use; added while paused */
@@ -68,10 +81,14 @@ struct sampler {
     long in_flight; /* numbers that were lost with their workers */
 };
 
-/* done[workers]: own batches of each worker before this run (split, all; may be NULL); base: shared ones. */
+/* done[workers]: own batches of each worker before this run (split, all; may be NULL); base: shared ones. The
+ * stream's sizes are copied. */
 int sampler_open(struct sampler *sampler, const struct stream *stream, bool rounds, int epochs, long base,
                  const long *done, struct error *error);
 void sampler_close(struct sampler *sampler); /* safe on a zeroed one */
+/* Before the first batch: with rounds the training ends with a whole one, though that goes over its end. So
+ * its updates do not depend on the number of workers. */
+void sampler_fill(struct sampler *sampler);
 
 /* By one thread for each worker: the next batch to compute, or NO_BATCH; false: pause. */
 bool sampler_next(struct sampler *sampler, int worker, long *number);
@@ -92,6 +109,9 @@ int sampler_leave(struct sampler *sampler, int worker, long steps, struct error 
 /* After a run that failed, with rounds: takes back what was assigned after so many rounds of it, which nobody
  * has applied. Not where batches were handed out anew after a loss. */
 void sampler_take_back(struct sampler *sampler, long rounds);
+/* The same without rounds, of this worker: as many batches as it was assigned after so many steps of it are
+ * assigned again when the run goes on. They are its own where it steps alone. */
+void sampler_take_in_hand(struct sampler *sampler, int worker, long steps);
 /* The strategy has changed: goes on from where it is, in rounds or not. Steps are counted anew. */
 void sampler_change(struct sampler *sampler, bool rounds);
 /* One that took no part, as it had not come yet, was lost or has left, is assigned batches from now on. Steps
@@ -99,6 +119,11 @@ void sampler_change(struct sampler *sampler, bool rounds);
  * false: not before somebody takes some. Errors: memory. */
 bool sampler_may_join(struct sampler *sampler, int worker);
 int sampler_join(struct sampler *sampler, int worker, struct error *error);
+/* sizes[workers] are the parts of a round from now on, 0 of those who take no part; `batch` is what
+ * sampler_batches counts by. Where there have been sizes before. Steps are counted anew. Errors: memory. */
+int sampler_divide(struct sampler *sampler, const int *sizes, int batch, struct error *error);
+/* In a process that another one leads: so many examples has what this worker is assigned next. */
+void sampler_hear_size(struct sampler *sampler, int worker, int examples);
 bool sampler_reached(const struct sampler *sampler, int epoch); /* whether epoch `epoch` is complete */
 long sampler_position(
     const struct sampler *sampler); /* numbers assigned since training began, over all workers */
@@ -107,8 +132,9 @@ long sampler_own(const struct sampler *sampler,
 long sampler_total(const struct sampler *sampler); /* numbers in the whole training, over all workers */
 /* So many numbers in batches of --batch examples, rounded up. */
 long sampler_batches(const struct sampler *sampler, long numbers);
-/* Updates that makes of each shard, with so many batches in one. */
+/* Updates that the whole training makes of each shard, with so many batches in one; and so many numbers. */
 long sampler_updates(const struct sampler *sampler, int batches_in_one);
+long sampler_updates_of(const struct sampler *sampler, long numbers, int batches_in_one);
 
 /* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch, of --batch examples. */
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,

@@ -80,19 +80,24 @@ static int read_weights(const char *text, int workers, long *weight, long *sum, 
     return OK;
 }
 
-int shares_cut(const char *text, int workers, int batch, int microbatches, int *sizes, struct error *error) {
-    long *weight = NULL, *given = NULL, sum = 0;
-    const long units = (long)workers * (batch / microbatches);
-    for (int w = 0; w < workers; w++) sizes[w] = batch;
-    if (shares_are_even(text)) return OK;
+int shares_divide(const char *text, int workers, int total, int microbatches, int *sizes,
+                  struct error *error) {
+    long *weight = NULL, *given = NULL, sum = workers;
     RETURN_IF(memory_array(&weight, workers, "shares", error));
     int code = memory_array(&given, workers, "shares", error);
-    if (code == OK) code = read_weights(text, workers, weight, &sum, error);
-    if (code == OK) divide(weight, sum, workers, units, given);
+    for (int w = 0; w < workers; w++) weight[w] = 1;
+    if (code == OK && !shares_are_even(text)) code = read_weights(text, workers, weight, &sum, error);
+    if (code == OK) divide(weight, sum, workers, total / microbatches, given);
     for (int w = 0; w < workers && code == OK; w++) sizes[w] = (int)given[w] * microbatches;
     memory_free(given);
     memory_free(weight);
     return code;
+}
+
+int shares_cut(const char *text, int workers, int batch, int microbatches, int *sizes, struct error *error) {
+    for (int w = 0; w < workers; w++) sizes[w] = batch;
+    if (shares_are_even(text)) return OK;
+    return shares_divide(text, workers, workers * batch, microbatches, sizes, error);
 }
 
 bool shares_equal(const int *sizes, int workers, int batch) {

@@ -22,6 +22,10 @@ int shares_check(const char *text, int *weights, struct error *error); /* *weigh
  * proportion of the weights as far as whole numbers allow, the largest remainders rounded up. Errors:
  * ERROR_USAGE: another number of weights; text is neither "even" nor weights. */
 int shares_cut(const char *text, int workers, int batch, int microbatches, int *sizes, struct error *error);
+/* The same of `total` examples, a multiple of the micro-batches and at least one of them for each worker;
+ * "even": in equal parts as far as that goes, the first ones larger. */
+int shares_divide(const char *text, int workers, int total, int microbatches, int *sizes,
+                  struct error *error);
 /* Whether all are `batch`. */
 bool shares_equal(const int *sizes, int workers, int batch);
 /* The text that stands for these sizes, in text[bytes]. Errors: ERROR_USAGE: no room. */

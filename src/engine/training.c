@@ -112,7 +112,7 @@ void training_give_up(struct training *training, int worker) {
     struct error why = {0};
     const struct member *member = &training->settings.roster->members[worker];
     if (!atomic_load(&member->active) || !roster_expel(training->settings.roster, worker)) return;
-    error_set(&why, ERROR_PEER, "%s is lost elsewhere", member->name);
+    error_set(&why, ERROR_PEER, "%s: another process of the cluster has lost it", member->name);
     training_lose(training, worker, &why);
 }
 
@@ -328,6 +328,10 @@ double training_seconds(const struct training *training) {
 
 const struct worker_totals *training_totals(const struct training *training, int worker) {
     return &training->workers[worker].totals;
+}
+
+long training_steps(const struct training *training, int worker) {
+    return training->workers[worker].side.step;
 }
 
 long long training_bytes_moved(const struct training *training, int worker) {

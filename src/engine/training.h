@@ -155,7 +155,8 @@ bool training_wait(struct training *training, double seconds);
 bool training_failed(const struct training *training);
 double training_seconds(const struct training *training); /* since the first go, pauses excluded */
 const struct worker_totals *training_totals(const struct training *training,
-                                            int worker);                     /* while paused or ended */
+                                            int worker);          /* while paused or ended */
+long training_steps(const struct training *training, int worker); /* likewise; as the sampler counts them */
 long long training_bytes_moved(const struct training *training, int worker); /* likewise */
 void training_take_loss(struct training *training, double *sum,
                         double *steps); /* while paused: mean loss since the last call, over all workers */

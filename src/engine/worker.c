@@ -111,7 +111,8 @@ static void count_step(struct worker *worker, const struct log_row *row) {
     if (totals->steps == 0) totals->first_loss = row->loss;
     totals->steps++;
     totals->examples += row->examples;
-    const double counts = (double)row->examples / worker->training->settings.sampler->stream.batch;
+    const struct sampler *sampler = worker->training->settings.sampler;
+    const double counts = (double)row->examples / (sampler->sizes ? sampler->whole : sampler->stream.batch);
     totals->loss_sum += (double)row->loss * counts;
     totals->loss_steps += counts;
     totals->last_loss = row->loss;

@@ -147,6 +147,23 @@ static int read_dataset(struct safetensors *content, struct error *error) {
     return OK;
 }
 
+/* A folder of several runs is none of one. */
+static int check_several(const char *folder, struct error *error) {
+    static const char *const verbs[] = {"sweep", "ensemble"};
+    for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++) {
+        char name[20], path[PATH_BYTES];
+        snprintf(name, sizeof name, "%s.csv", verbs[v]);
+        RETURN_IF(file_join(path, folder, name, error));
+        if (file_exists(path))
+            return error_set(
+                error, ERROR_FILE,
+                "%.200s has the runs of trainer %s, expected one of them, such as %.200s/1; trainer %s "
+                "--resume=%.200s goes on with all",
+                folder, verbs[v], folder, verbs[v], folder);
+    }
+    return OK;
+}
+
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error) {
     *content = (struct safetensors){0};
     char inner[PATH_BYTES], file[PATH_BYTES];
@@ -155,6 +172,7 @@ int checkpoint_read(const char *path, struct safetensors *content, struct error 
         RETURN_IF(file_join(inner, path, "checkpoint", error));
         RETURN_IF(file_join(file, file_is_folder(inner) ? inner : path, "state.safetensors", error));
         if (!file_exists(file)) {
+            RETURN_IF(check_several(path, error));
             RETURN_IF(file_join(file, inner, "state.safetensors", error));
             return error_set(error, ERROR_FILE,
                              "%s: no checkpoint in it, expected %s (a run writes it every --checkpoint-every "

@@ -263,6 +263,15 @@ static int check_checksum(const struct reader *r, const char *file, size_t heade
     return OK;
 }
 
+/* By its name a network of another program. */
+static bool is_import(const char *path) {
+    static const char *const suffixes[] = {".onnx", ".keras", ".h5", ".npz", ".pt", ".pth", ".pb"};
+    const char *suffix = strrchr(path, '.');
+    for (size_t s = 0; suffix && s < sizeof suffixes / sizeof *suffixes; s++)
+        if (strcmp(suffix, suffixes[s]) == 0) return true;
+    return false;
+}
+
 static int read_header(struct reader *r, const char *file, size_t bytes, struct error *error) {
     if (bytes < PREFIX_BYTES)
         return error_set(error, ERROR_FILE, "%s: %zu bytes, expected at least %d", r->path, bytes,
@@ -270,6 +279,12 @@ static int read_header(struct reader *r, const char *file, size_t bytes, struct 
     uint64_t header_bytes;
     memcpy(&header_bytes, file, sizeof header_bytes);
     const uint64_t most = bytes - PREFIX_BYTES < HEADER_MOST ? bytes - PREFIX_BYTES : HEADER_MOST;
+    if ((header_bytes < 2 || header_bytes > most) && is_import(r->path))
+        return error_set(error, ERROR_FILE,
+                         "%s: expected a run's folder or a .safetensors file; `trainer import` makes a run "
+                         "of a Keras or ONNX "
+                         "file",
+                         r->path);
     if (header_bytes < 2 || header_bytes > most)
         return error_set(error, ERROR_FILE, "%s: a header of %llu bytes, expected 2 to %llu", r->path,
                          (unsigned long long)header_bytes, (unsigned long long)most);

@@ -109,35 +109,63 @@ static int read_batch(const struct evaluator *evaluator, const struct evaluator_
     return arena_read(pass->arena, network->predicted, predicted, (size_t)count * sizeof *predicted, error);
 }
 
-static int add_batches(struct evaluator *evaluator, const struct examples *examples, float *weights,
-                       struct figures *figures, double *cost, struct error *error) {
+int evaluator_begin(struct evaluator *evaluator, float *weights, float **there, struct error *error) {
+    RETURN_IF(make_ready(evaluator, EVALUATE_WHOLE, error));
+    return send_weights(evaluator, weights, there, error);
+}
+
+static int count_from(const struct examples *examples, int first) {
+    const int left = examples->count - first;
+    return left < EVALUATE_BATCH ? left : EVALUATE_BATCH;
+}
+
+int evaluator_batch(struct evaluator *evaluator, const struct examples *examples, int first, float *there,
+                    struct error *error) {
     const struct evaluator_pass *pass = &evaluator->pass[EVALUATE_WHOLE];
-    for (int first = 0; first < examples->count; first += pass->batch) {
-        const int left = examples->count - first, count = left < pass->batch ? left : pass->batch;
-        RETURN_IF(run_batch(evaluator, pass, examples, first, count, weights, error));
-        RETURN_IF(arena_read(pass->arena, pass->network.losses, evaluator->losses,
-                             (size_t)count * sizeof *evaluator->losses, error));
-        RETURN_IF(read_batch(evaluator, pass, count, evaluator->outputs, evaluator->predicted, error));
-        for (int i = 0; i < count; i++) *cost += (double)evaluator->losses[i];
-        figures_add(figures, examples, first, count, evaluator->outputs, evaluator->predicted);
-    }
-    return OK;
+    const int count = count_from(examples, first);
+    RETURN_IF(run_batch(evaluator, pass, examples, first, count, there, error));
+    RETURN_IF(arena_read(pass->arena, pass->network.losses, evaluator->losses,
+                         (size_t)count * sizeof *evaluator->losses, error));
+    return read_batch(evaluator, pass, count, evaluator->outputs, evaluator->predicted, error);
+}
+
+int evaluation_open(struct evaluation_sum *sum, const struct evaluator *evaluator,
+                    const struct examples *examples, struct error *error) {
+    sum->examples = examples;
+    sum->cost = 0.0;
+    return figures_open(&sum->figures, evaluator->task, evaluator->classes, evaluator->units, examples->count,
+                        error);
+}
+
+void evaluation_add(struct evaluation_sum *sum, const struct evaluator *evaluator, int first) {
+    const int count = count_from(sum->examples, first);
+    for (int i = 0; i < count; i++) sum->cost += (double)evaluator->losses[i];
+    figures_add(&sum->figures, sum->examples, first, count, evaluator->outputs, evaluator->predicted);
+}
+
+int evaluation_end(struct evaluation_sum *sum, struct evaluation *result, struct error *error) {
+    const int count = sum->examples->count;
+    *result = (struct evaluation){.examples = count, .cost = sum->cost / (count > 0 ? count : 1)};
+    const int code = figures_end(&sum->figures, sum->examples, result->value, error);
+    result->score = result->value[metric_of(sum->figures.task)];
+    return code;
+}
+
+void evaluation_close(struct evaluation_sum *sum) {
+    figures_close(&sum->figures);
 }
 
 int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
                   struct evaluation *result, struct error *error) {
-    struct figures figures = {0};
-    double cost = 0.0;
-    RETURN_IF(make_ready(evaluator, EVALUATE_WHOLE, error));
-    RETURN_IF(send_weights(evaluator, weights, &weights, error));
-    int code =
-        figures_open(&figures, evaluator->task, evaluator->classes, evaluator->units, examples->count, error);
-    if (code == OK) code = add_batches(evaluator, examples, weights, &figures, &cost, error);
-    *result = (struct evaluation){.examples = examples->count,
-                                  .cost = cost / (examples->count > 0 ? examples->count : 1)};
-    if (code == OK) code = figures_end(&figures, examples, result->value, error);
-    result->score = result->value[metric_of(evaluator->task)];
-    figures_close(&figures);
+    struct evaluation_sum sum = {0};
+    RETURN_IF(evaluator_begin(evaluator, weights, &weights, error));
+    int code = evaluation_open(&sum, evaluator, examples, error);
+    for (int first = 0; first < examples->count && code == OK; first += EVALUATE_BATCH) {
+        code = evaluator_batch(evaluator, examples, first, weights, error);
+        if (code == OK) evaluation_add(&sum, evaluator, first);
+    }
+    if (code == OK) code = evaluation_end(&sum, result, error);
+    evaluation_close(&sum);
     return code;
 }
 

@@ -63,6 +63,26 @@ int evaluator_open(struct evaluator *evaluator, const struct network_settings *s
 int evaluator_compile(struct evaluator *evaluator, struct error *error);
 void evaluator_close(struct evaluator *evaluator); /* safe on a zeroed or half-open one */
 
+/* An evaluation batch by batch, as evaluator_run has it, and as several evaluators share it (evaluators.h).
+ * evaluator_begin makes the evaluator ready and sends weights [layout floats] to where its device has them;
+ * evaluator_batch runs the EVALUATE_BATCH examples from `first` on, or those that are left, and leaves what
+ * they came to in the evaluator. */
+int evaluator_begin(struct evaluator *evaluator, float *weights, float **there, struct error *error);
+int evaluator_batch(struct evaluator *evaluator, const struct examples *examples, int first, float *there,
+                    struct error *error);
+
+/* What batches came to in all. They are added in the order of the examples. */
+struct evaluation_sum {
+    const struct examples *examples; /* borrowed */
+    struct figures figures;
+    double cost;
+};
+int evaluation_open(struct evaluation_sum *sum, const struct evaluator *evaluator,
+                    const struct examples *examples, struct error *error);
+void evaluation_add(struct evaluation_sum *sum, const struct evaluator *evaluator, int first);
+int evaluation_end(struct evaluation_sum *sum, struct evaluation *result, struct error *error);
+void evaluation_close(struct evaluation_sum *sum); /* safe on a zeroed one */
+
 /* weights: [layout floats]. */
 int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
                   struct evaluation *result, struct error *error);

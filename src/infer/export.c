@@ -29,6 +29,15 @@ int export_format(const struct format **format, const char *path, struct error *
     return code == OK ? OK : error_set(error, code, "%s: %s", path, why.words);
 }
 
+int export_folder(const char *path, struct error *error) {
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_BYTES];
+    if (!slash || slash == path) return OK;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    if (file_is_folder(folder)) return OK;
+    return error_set(error, ERROR_FILE, "--export=%.200s: there is no folder %.200s", path, folder);
+}
+
 static int write_file(const struct format *format, const char *path, const struct exported *exported,
                       struct error *error) {
     struct file_new file = {0};

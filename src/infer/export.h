@@ -38,6 +38,10 @@ extern const struct plugin_kind format_kind;
  * ERROR_FILE: the library that writes it cannot be loaded. */
 int export_format(const struct format **format, const char *path, struct error *error);
 
+/* Whether the folder is there that the file would be in: nobody wants to hear it when all is trained. "" is
+ * no file. Errors: ERROR_FILE. */
+int export_folder(const char *path, struct error *error);
+
 /* Writes the network of a checkpoint (see restored_open) to `path`, which appears under its name when it is
  * whole; a file that is there is replaced. What is left out of the training that the format could go on with
  * is said on standard error. Errors: ERROR_USAGE, ERROR_FILE, ERROR_DEVICE. */

@@ -63,9 +63,13 @@ static int picture_size(const struct restored *restored, const char *path, int s
     const struct shape *shape = &restored->shape;
     char text[64];
     if (restored->feature_names == NULL && light_size(size, shape, &restored->augment)) return OK;
-    return error_set(error, ERROR_USAGE, "%s: a picture, but the network takes examples %s%s%s", path,
-                     shape_text(shape, text, sizeof text), restored->feature_names ? " that begin with " : "",
-                     restored->feature_names ? restored->feature_names[0] : "");
+    if (restored->feature_names)
+        return error_set(
+            error, ERROR_FILE,
+            "%s: a picture, but the network takes rows of a table, %d numbers that begin with %s", path,
+            restored->features, restored->feature_names[0]);
+    return error_set(error, ERROR_FILE, "%s: a picture, but the network takes examples %s", path,
+                     shape_text(shape, text, sizeof text));
 }
 
 /* What stands for white in the numbers that `scale` then brings to 0..1; without a scale, what is in a file.

@@ -1,6 +1,9 @@
 /* See tested.h. */
 #include "tested.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "../base/memory.h"
 #include "../data/standardize.h"
 #include "../record/progress.h"
@@ -16,6 +19,33 @@ static void say_differs(const char *trained, const struct choice *choice) {
     if (plugin_choose(&own, &dataset_kind, trained, &ignored) == OK && dataset_same(&own, choice)) return;
     progress_open(&progress, stderr, false);
     progress_warn(&progress, "evaluated on %s, but the network was trained on %s", choice->text, trained);
+}
+
+void tested_say_changed(const struct safetensors *checkpoint, const char *who, const char *dataset,
+                        double validation, const char *slice, long examples) {
+    const char *trained = safetensors_text(checkpoint, "dataset");
+    const char *part = safetensors_text(checkpoint, "data-slice");
+    const long then = (long)checkpoint_number(checkpoint, "train_examples", examples);
+    struct progress progress;
+    if (then == examples || examples == 0 || !trained || strcmp(trained, dataset) != 0 ||
+        strcmp(part ? part : "all", slice) != 0 ||
+        fabs(checkpoint_real(checkpoint, "validation", 0.0) - validation) > 1e-9)
+        return;
+    progress_open(&progress, stderr, false);
+    progress_warn(
+        &progress,
+        "%.200s was trained on %ld examples, the training part of %.200s has %ld now: what was trained "
+        "on may be among what is tested",
+        who, then, dataset, examples);
+}
+
+/* What was typed has nothing held out. */
+static void say_changed(const struct restored *restored, const struct choice *choice, bool typed,
+                        const struct dataset *dataset) {
+    const char *slice = safetensors_text(&restored->content, "data-slice");
+    tested_say_changed(&restored->content, "the network", choice->text,
+                       typed ? 0.0 : checkpoint_real(&restored->content, "validation", 0.0),
+                       typed || !slice ? "all" : slice, dataset->train.count);
 }
 
 /* What is wrong with a data set that nobody typed is wrong with the checkpoint that names it. */
@@ -97,6 +127,7 @@ int tested_open(struct tested *tested, const struct restored *restored,
     RETURN_IF(hold_out(&tested->dataset, restored, settings, error));
     RETURN_IF(check(tested, restored, error));
     say_differs(safetensors_text(&restored->content, "dataset"), &choice);
+    say_changed(restored, &choice, settings->dataset[0] != '\0', &tested->dataset);
     return match_units(tested, &restored->units, error);
 }
 

@@ -80,7 +80,8 @@ static int epoch(void *self, const struct output_epoch *epoch, struct error *err
                                     .seconds = epoch->seconds,
                                     .left_s = epoch->left_s};
     printing->since_s = 0.0;
-    lines_fit(printing->lines, "%s", epoch_line_text(&line, text, sizeof text));
+    lines_fit(printing->lines, "%s",
+              epoch_line_text(&line, lines_columns(printing->lines), text, sizeof text));
     lines_flush(printing->lines);
     return OK;
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include "../base/text.h"
 #include "digits.h"
 
@@ -21,24 +22,32 @@ static void add_time(struct text *text, double seconds, int decimals) {
         text_add(text, "%.1f h", fmin(seconds / 3600, 1e6));
 }
 
-const char *epoch_line_text(const struct epoch_line *line, char *out, size_t bytes) {
-    struct text text = text_into(out, bytes);
+/* `speed`, `left`: with these. */
+static void put_line(const struct epoch_line *line, bool speed, bool left, struct text *text) {
     char digits[DIGITS_BYTES], figure[METRIC_BYTES];
     const int width = (int)(digits_whole(digits, line->epochs) - digits);
-    text_add(&text, "Epoch %*d/%d", width, line->epoch, line->epochs);
-    if (!isnan(line->loss)) text_add(&text, "  loss %.4f", line->loss);
+    text_add(text, "Epoch %*d/%d", width, line->epoch, line->epochs);
+    if (!isnan(line->loss)) text_add(text, "  loss %.4f", line->loss);
     if (!isnan(line->validation_score))
-        text_add(&text, "  val %s", metric_figure(line->metric, line->validation_score, figure));
+        text_add(text, "  val %s", metric_figure(line->metric, line->validation_score, figure));
     if (!isnan(line->test_score))
-        text_add(&text, "  test %s", metric_figure(line->metric, line->test_score, figure));
+        text_add(text, "  test %s", metric_figure(line->metric, line->test_score, figure));
     digits_thousands(digits, line->examples_per_s);
-    if (line->examples_per_s > 0) text_add(&text, "  %s examples/s", digits);
-    text_add(&text, "  ");
-    add_time(&text, line->seconds, 1);
-    if (isnan(line->left_s) || line->epoch >= line->epochs) return out;
-    text_add(&text, "  (ETA ");
-    add_time(&text, line->left_s, 0);
-    text_add(&text, ")");
+    if (speed && line->examples_per_s > 0) text_add(text, "  %s examples/s", digits);
+    text_add(text, "  ");
+    add_time(text, line->seconds, 1);
+    if (!left || isnan(line->left_s) || line->epoch >= line->epochs) return;
+    text_add(text, "  (ETA ");
+    add_time(text, line->left_s, 0);
+    text_add(text, ")");
+}
+
+const char *epoch_line_text(const struct epoch_line *line, int columns, char *out, size_t bytes) {
+    for (int parts = 2; parts >= 0; parts--) {
+        struct text text = text_into(out, bytes);
+        put_line(line, parts > 0, parts > 1, &text);
+        if (columns == 0 || strlen(out) <= (size_t)columns) break;
+    }
     return out;
 }
 

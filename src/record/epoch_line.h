@@ -22,8 +22,9 @@ struct epoch_line {
     enum metric metric; /* that the scores are of */
 };
 
-/* Without the line's end; returns out[bytes]. */
-const char *epoch_line_text(const struct epoch_line *line, char *out, size_t bytes);
+/* Without the line's end; returns out[bytes]. In so many columns (0: in as many as it takes) a line that is
+ * too long goes without the time that is left, then without the speed. */
+const char *epoch_line_text(const struct epoch_line *line, int columns, char *out, size_t bytes);
 
 /* Whether an epoch gets a line: the first and the last do, each one that completes another twentieth of all
  * epochs, and one that ends a second or more after the line before. */

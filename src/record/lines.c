@@ -156,6 +156,10 @@ void lines_say(struct lines *lines, const char *format, ...) {
     va_end(arguments);
 }
 
+int lines_columns(const struct lines *lines) {
+    return lines->file && lines->terminal ? page_on(lines->file).columns : 0;
+}
+
 void lines_fit(struct lines *lines, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -27,6 +27,9 @@ struct lines {
 };
 
 void lines_open(struct lines *lines, FILE *file, struct progress *bar);
+/* Columns of the terminal that they go to; 0: there is none. */
+int lines_columns(const struct lines *lines);
+
 /* Adds one line; control characters in it become `?`. */
 __attribute__((format(printf, 2, 3))) void lines_say(struct lines *lines, const char *format, ...);
 /* The same; a terminal gets it in as many lines as its columns make of it. */

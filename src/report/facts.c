@@ -37,7 +37,7 @@ int facts_read(struct facts *facts, const char *folder, enum facts_parts parts, 
     if (!facts_there(folder))
         return error_set(error, ERROR_FILE,
                          "%s: no run there, expected summary.json, epochs.csv or steps.csv, or what "
-                         "trainer bench wrote",
+                         "trainer bench or trainer sweep wrote",
                          folder);
     RETURN_IF(summary_read(facts, error));
     RETURN_IF(settings_read(facts, error));

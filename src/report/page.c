@@ -212,6 +212,9 @@ static const char *page_title(const struct report *report, char out[TITLE_BYTES]
 static void say_place(struct html *html, const struct facts *facts) {
     char words[TITLE_BYTES];
     const char *strategy = facts_setting(facts, "strategy");
+    const int phases = facts->summary.phase_count;
+    for (int p = 0; p + 1 < phases; p++) html_say(html, "%s, then ", facts->phases[p].strategy);
+    if (phases > 0) strategy = facts->phases[phases - 1].strategy;
     html_say(html, "%s on %s", strategy ? strategy : "-", facts_devices(facts, words, sizeof words));
     if (facts_cluster(facts, words, sizeof words)[0]) html_say(html, ", in %s", words);
 }

@@ -11,9 +11,10 @@
 
 static const struct {
     const char *name, *words;
-} words_of[] = {{"on-loss", "when a worker is lost"}, {"homes", "weights are kept on"},
-                {"early-stop", "early stop, epochs"}, {"threads", "threads per device"},
-                {"batch", "batch per worker"},        {"faults", "injected faults"}};
+} words_of[] = {{"on-loss", "when a worker is lost"},   {"homes", "weights are kept on"},
+                {"early-stop", "early stop, epochs"},   {"threads", "threads per device"},
+                {"batch", "batch per worker"},          {"faults", "injected faults"},
+                {"batch-total", "batch of all workers"}};
 
 static const char *title_of(const char *name) {
     for (size_t i = 0; i < sizeof words_of / sizeof *words_of; i++)
@@ -30,11 +31,17 @@ void write_value(struct html *html, const char *value) {
     }
 }
 
+/* 0 of these is no number of anything. */
+static bool is_unset(const struct setting *setting) {
+    return strcmp(setting->value, "0") == 0 &&
+           (strcmp(setting->name, "batch-total") == 0 || strcmp(setting->name, "group") == 0);
+}
+
 void write_settings(struct html *html, const struct facts *facts) {
     html_put(html, "<dl>\n");
     for (int i = 0; i < facts->setting_count; i++) {
         const struct setting *setting = &facts->settings[i];
-        if (setting_is_of_files(setting->name)) continue;
+        if (setting_is_of_files(setting->name) || is_unset(setting)) continue;
         html_put(html, "<div>");
         html_element(html, "dt", "%s", title_of(setting->name));
         html_put(html, "<dd>");
@@ -90,9 +97,28 @@ static int usual_config(const char *model, struct config *usual, struct error *e
     return OK;
 }
 
-/* Without a checkpoint only the epochs that were gone through are known. */
+static bool has_total(const struct facts *facts) {
+    const char *total = facts_setting(facts, "batch-total");
+    return total && strcmp(total, "0") != 0;
+}
+
+/* One after the other in parts of a run that was resumed: as one run has them, "sync until epoch 3; ssp". */
+static const char *strategies_of(const struct facts *facts, const char *typed,
+                                 char strategies[CONFIG_VALUE_BYTES]) {
+    struct text text = text_into(strategies, CONFIG_VALUE_BYTES);
+    if (facts->summary.phase_count < 2 || !typed || strchr(typed, ';')) return typed;
+    for (int p = 0; p + 1 < facts->summary.phase_count; p++)
+        text_item(&text, "; ", "%s until epoch %d", facts->phases[p].strategy,
+                  facts->phases[p + 1].from_epoch - 1);
+    text_item(&text, "; ", "%s", facts->phases[facts->summary.phase_count - 1].strategy);
+    return text_end(&text) == OK ? strategies : typed;
+}
+
+/* Without a checkpoint only the epochs that were gone through are known. What --batch-total came to is not
+ * typed. */
 static const char *value_of(const struct facts *facts, const char *name, char number[NUMBER_BYTES]) {
     const char *value = facts_setting(facts, name);
+    if (strcmp(name, "batch") == 0 && has_total(facts)) return NULL;
     if (value || strcmp(name, "epochs") != 0 || !(facts->summary.epochs > 0.0)) return value;
     snprintf(number, NUMBER_BYTES, "%.0f", ceil(facts_epochs(facts)));
     return number;
@@ -102,6 +128,8 @@ static void add_rows(struct text *out, const struct facts *facts, const struct c
     for (const struct option *row = config_options; row->name; row++) {
         char expected[CONFIG_VALUE_BYTES], number[NUMBER_BYTES];
         const char *value = value_of(facts, row->name, number);
+        char strategies[CONFIG_VALUE_BYTES];
+        if (strcmp(row->name, "strategy") == 0) value = strategies_of(facts, value, strategies);
         if (!value || !(row->flags & (OPTION_SAVED | OPTION_SHOWN))) continue;
         option_text(row, usual, expected, sizeof expected);
         const bool is_model = strcmp(row->name, "model") == 0;

@@ -36,8 +36,8 @@ int run_batches_per_update(const struct run *run) {
 
 /* Updates that this strategy takes for the batches so far, less those that there were. */
 long run_ahead_of(const struct run *run, long version) {
-    const long per = run_batches_per_update(run);
-    return (sampler_batches(&run->sampler, sampler_position(&run->sampler)) + per - 1) / per - version;
+    const int per = run_batches_per_update(run);
+    return sampler_updates_of(&run->sampler, sampler_position(&run->sampler), per) - version;
 }
 
 /* Under the strategy and with the workers that it had, a run goes on as it was; and so does one of an earlier
@@ -125,7 +125,9 @@ static void warn_of_epochs(struct run *run) {
 }
 
 int run_open_phase(struct run *run, struct error *error) {
+    run->epochs_before = run->epoch;
     RETURN_IF(resume_phase(run, error));
+    if (run->resumes) run_read_strategies(run);
     if (!run->led) warn_of_epochs(run);
     if (!run->led) look(run, false);
     enter_phase(run, run->next_phase);

@@ -40,6 +40,20 @@ static int say_servers(struct run *run, struct error *error) {
     return code;
 }
 
+/* Which strategies it had, where they were others. */
+static void say_resumed(struct run *run) {
+    const struct config *config = &run->setup.config;
+    struct summary_phase now[SUMMARY_PHASES];
+    char so_far[300] = "";
+    struct text text = text_into(so_far, sizeof so_far);
+    if (!run->resumes) return;
+    const int count = run_strategies(run, now) - 1;
+    for (int p = 0; p < count; p++)
+        text_add(&text, "%s%.60s", p > 0 ? ", then " : "; so far ", now[p].strategy);
+    lines_describe(&run->lines, "goes on from %s: update %ld, %.1f of %d epochs%s", config->resume,
+                   store_version(&run->store), run_epochs(run), config->epochs, so_far);
+}
+
 /* A leader that others wait for when it is lost, or that begins again when they are. */
 static void say_restart(struct run *run) {
     const struct config *config = &run->setup.config;
@@ -50,22 +64,11 @@ static void say_restart(struct run *run) {
     const long lost = totals.seen_before > version ? totals.seen_before - version : 0;
     run->redone_updates =
         lost + (run->resumes ? (long)checkpoint_number(&run->checkpoint, "redone_updates", 0) : 0);
-    if (run->resumes)
-        lines_describe(&run->lines, "goes on from the snapshot in %s: update %ld, %.1f of %d epochs",
-                       config->resume, version, run_epochs(run), config->epochs);
-    else
-        lines_describe(&run->lines, "begins: there is no snapshot in %s", config->out);
+    if (!run->resumes)
+        lines_describe(&run->lines, "starts from the beginning: no checkpoint in %s yet", config->out);
     if (lost > 0)
         lines_describe(&run->lines, "%ld update%s since then %s lost, and made again", lost,
                        lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
-}
-
-/* "100 x 2", or "160 + 40". */
-static const char *name_sizes(const struct run *run, char *out, size_t bytes) {
-    struct text text = text_into(out, bytes);
-    if (!run->sizes) text_add(&text, "%d x %d", run->setup.config.batch, run->present);
-    for (int w = 0; run->sizes && w < run->workers; w++) text_item(&text, " + ", "%d", run->sizes[w]);
-    return out;
 }
 
 int run_say_start(struct run *run, struct error *error) {
@@ -91,9 +94,9 @@ int run_say_start(struct run *run, struct error *error) {
     if (run->phase > 0)
         lines_describe(lines, "goes on under %s, number %d of these strategies", setup->choices.strategy.text,
                        run->phase + 1);
-    lines_describe(lines, "batch %s = %d, %d epoch%s, %s, %s, seed %ld", name_sizes(run, sizes, sizeof sizes),
-                   config->batch * run->present, config->epochs, config->epochs == 1 ? "" : "s",
-                   config->optimizer, config->schedule, config->seed);
+    lines_describe(lines, "batch %s = %d, %d epoch%s, %s, %s, seed %ld",
+                   run_name_batch(run, sizes, sizeof sizes), run_batch_total(run), config->epochs,
+                   config->epochs == 1 ? "" : "s", config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed,loss", others,
                    sizeof others);
     if (config->weights[0])
@@ -108,6 +111,7 @@ int run_say_start(struct run *run, struct error *error) {
     if (setup->cores_shared && !run->crew.elsewhere)
         lines_describe(lines, "more devices than cores: they share them");
     RETURN_IF(say_servers(run, error));
+    say_resumed(run);
     say_restart(run);
     lines_say(lines, "logs, model and checkpoint go to %s", config->out);
     lines_flush(lines);

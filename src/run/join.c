@@ -22,6 +22,17 @@ void run_note_absent(struct run *run) {
     }
 }
 
+enum { PARTS_BYTES = 100 };
+
+/* ", batch 86 + 85 + 85": what --batch-total comes to. */
+static const char *name_parts(const struct run *run, char out[PARTS_BYTES]) {
+    char sizes[80];
+    out[0] = '\0';
+    if (run->setup.config.batch_total > 0)
+        snprintf(out, PARTS_BYTES, ", batch %s", run_name_batch(run, sizes, sizeof sizes));
+    return out;
+}
+
 /* Its steps go on from those that it, or who had the place before, has taken. */
 static int tell_join(struct run *run, int worker, struct error *error) {
     const struct member *member = &run->roster.members[worker];
@@ -29,11 +40,11 @@ static int tell_join(struct run *run, int worker, struct error *error) {
                                       .time_s = run->seconds_before + training_seconds(&run->training),
                                       .step = member->earlier + run->steps_of_before[worker] + 1,
                                       .update = store_version(&run->store)};
-    char words[300];
+    char words[400], parts[PARTS_BYTES];
     RETURN_IF(memory_grow(&run->joins, run->join_count, run->join_count + 1, "who has joined", error));
     run->joins[run->join_count++] = join;
-    snprintf(words, sizeof words, "%s, from its step %ld on, after %ld updates; %d of %d workers are there",
-             member->name, join.step, join.update, run->present, run->workers);
+    snprintf(words, sizeof words, "%s, from its step %ld on, after %ld updates; %d of %d workers are there%s",
+             member->name, join.step, join.update, run->present, run->workers, name_parts(run, parts));
     progress_say(&run->progress, "joined: %s", words);
     run_tell_event(run, EVENT_JOINED, worker, words);
     return OK;
@@ -76,6 +87,7 @@ static int let_in_one(struct run *run, int *worker, struct error *error) {
 
 /* All begin anew, before the newcomers' threads do. */
 static int begin_with(struct run *run, const int *newcomers, int count, struct error *error) {
+    RETURN_IF(run_divide(run, error));
     struct crew_change change = {.phase = run->phase, .version = store_version(&run->store)};
     run->present = roster_active_workers(&run->roster);
     change.schedule_ahead = run_ahead_of(run, change.version);
@@ -98,4 +110,16 @@ int run_let_in(struct run *run, struct error *error) {
     if (code == OK && count > 0) code = begin_with(run, newcomers, count, error);
     memory_free(newcomers);
     return code;
+}
+
+int run_divide_rest(struct run *run, struct error *error) {
+    char words[PARTS_BYTES];
+    const int active = roster_active_workers(&run->roster);
+    if (run->setup.config.batch_total == 0 || !run_may_be_joined(run) || active == 0 ||
+        active == run->present)
+        return OK;
+    RETURN_IF(begin_with(run, NULL, 0, error));
+    progress_say(&run->progress, "%d of %d workers are there%s", run->present, run->workers,
+                 name_parts(run, words));
+    return OK;
 }

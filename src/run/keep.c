@@ -16,11 +16,17 @@ double run_epochs(const struct run *run) {
     return (double)run_examples(run) / (times * run->setup.dataset.train.count);
 }
 
+/* To the example: what a batch is may be another thing when it goes on. */
+static bool keeps_place(const struct run *run) {
+    const struct config *config = &run->setup.config;
+    return run->sizes || (config->batch_total > 0 && config->data_sharding == SHARDING_SHARED);
+}
+
 static struct standing standing_of(struct run *run, const long *own) {
     const long position = sampler_position(&run->sampler);
     run_count_steps(run);
     return (struct standing){.position = sampler_batches(&run->sampler, position),
-                             .place = run->sampler.stream.sizes ? position : -1,
+                             .place = keeps_place(run) ? position * stream_unit(&run->sampler.stream) : -1,
                              .workers = run->workers,
                              .own = run->setup.config.data_sharding != SHARDING_SHARED ? own : NULL,
                              .epochs_done = run_epochs(run),
@@ -80,8 +86,13 @@ static int with_standing(struct run *run,
     long *own = NULL;
     RETURN_IF(memory_array(&own, run->workers, "positions", error));
     for (int w = 0; w < run->workers; w++) own[w] = sampler_own(&run->sampler, w);
-    const struct standing standing = standing_of(run, own);
-    const int code = write(run, &standing, error);
+    struct standing standing = standing_of(run, own);
+    struct text so_far = text_growing(error);
+    run_strategies_text(run, &so_far);
+    int code = text_end(&so_far);
+    standing.strategies = so_far.bytes;
+    if (code == OK) code = write(run, &standing, error);
+    memory_free(so_far.bytes);
     memory_free(own);
     return code;
 }
@@ -151,11 +162,18 @@ bool run_is_stale(const struct run *run) {
 
 /* --- after a failure --- */
 
+/* Where nobody waits for another, nobody applied the batches in the workers' hands: as many are assigned
+ * again. A worker that was lost before took its own along. */
+static void take_in_hand(struct run *run) {
+    for (int w = 0; w < run->workers; w++)
+        if (!run->lost[w]) sampler_take_in_hand(&run->sampler, w, training_steps(&run->training, w));
+}
+
 /* Where all step together, whoever waited for the one that failed had pushed a gradient that nobody applied:
- * what was assigned and counted ends with the last round that all took. Elsewhere the batches in the
- * workers' hands are missing, as where a run goes on without a worker. */
+ * what was assigned and counted ends with the last round that all took. */
 static void take_back(struct run *run) {
     const struct traits *traits = run_traits(run);
+    if (!traits->rounds) take_in_hand(run);
     if (!traits->rounds || !traits->merged) return;
     run->taken_back = true;
     run->rounds_most = store_version(&run->store) - run->phase_version;

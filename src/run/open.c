@@ -61,8 +61,7 @@ static int check_chosen(const struct config *config, const struct typed *typed, 
     return OK;
 }
 
-/* What a checkpoint has that is none is wrong with its file. */
-static int blame(int code, const struct run *run, bool typed, const struct error *why, struct error *error) {
+int run_blame(int code, const struct run *run, bool typed, const struct error *why, struct error *error) {
     if (code == OK) return OK;
     if (typed || !run->resumes) return error_set(error, code, "%s", why->words);
     return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.resume, why->words);
@@ -71,8 +70,10 @@ static int blame(int code, const struct run *run, bool typed, const struct error
 static int check_microbatches(const struct run *run, const struct typed *typed, struct error *error) {
     struct error why = {0};
     const int code = config_check_microbatches(&run->setup.config, &why);
-    return blame(code, run, typed->given.batch || typed->given.microbatches || typed->given.schedule_pipeline,
-                 &why, error);
+    return run_blame(code, run,
+                     typed->given.batch || typed->given.batch_total || typed->given.microbatches ||
+                         typed->given.schedule_pipeline,
+                     &why, error);
 }
 
 static int check_outputs(const struct run *run, const struct typed *typed, struct error *error) {
@@ -80,9 +81,9 @@ static int check_outputs(const struct run *run, const struct typed *typed, struc
     struct error why = {0};
     long first, every;
     int code = telling_check(config->outputs, &why);
-    RETURN_IF(blame(code, run, typed->given.outputs, &why, error));
+    RETURN_IF(run_blame(code, run, typed->given.outputs, &why, error));
     code = config_trace(config, &first, &every, &why);
-    RETURN_IF(blame(code, run, typed->given.trace, &why, error));
+    RETURN_IF(run_blame(code, run, typed->given.trace, &why, error));
     return check_chosen(config, typed, error);
 }
 
@@ -107,6 +108,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     } else {
         RETURN_IF(config_begin(config, typed, error));
     }
+    RETURN_IF(config_choose_batch(config, typed, error));
     RETURN_IF(check_microbatches(run, typed, error));
     RETURN_IF(run_check_share(run, typed, error));
     RETURN_IF(check_outputs(run, typed, error));
@@ -143,7 +145,7 @@ static int claim_folder(struct run *run, struct error *error) {
     run->folder_existing = file_existing(config->out);
     RETURN_IF(folder_open(config->out, &folder, &run->folder, &run->folder_state, error));
     if (run->folder_state != FOLDER_RESUMED) run->best = (struct best_epoch){0}; /* it stayed where it was */
-    return OK;
+    return export_folder(config->export_to, error);                              /* its own is there by now */
 }
 
 /* --- who does it --- */
@@ -267,6 +269,12 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
                                   .block = setup->dataset.block,
                                   .sizes = run->sizes};
     long *own = NULL, base = 0;
+    if (config->batch_total > stream.examples) {
+        struct error why = {0};
+        error_set(&why, ERROR_USAGE, "--batch-total=%d: expected at most %d, the training examples of %s",
+                  config->batch_total, stream.examples, setup->dataset.name);
+        return run_blame(ERROR_USAGE, run, typed->given.batch_total || typed->given.dataset, &why, error);
+    }
     if (config->batch > stream.examples && run->resumes && !typed->given.batch && !typed->given.dataset)
         return error_set(error, ERROR_FILE, "%s: batch=%d: expected at most %d, the training examples of %s",
                          config->resume, config->batch, stream.examples, setup->dataset.name);
@@ -277,10 +285,14 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
         return error_set(error, ERROR_USAGE, "--data-sharding=split: %d examples for %d workers",
                          stream.examples, run->workers);
     RETURN_IF(memory_array(&own, run->workers, "positions", error));
+    if (run->resumes && !run->led)
+        tested_say_changed(&run->checkpoint, config->resume, config->dataset, config->validation,
+                           config->data_slice, stream.examples);
     if (run->resumes) resume_position(&run->checkpoint, &stream, &base, own);
     const int code =
         sampler_open(&run->sampler, &stream, run_traits(run)->rounds, config->epochs, base, own, error);
     memory_free(own);
+    if (code == OK && config->batch_total > 0) sampler_fill(&run->sampler);
     if (code != OK || run->present == run->workers) return code;
     for (int w = 0; w < run->workers; w++)
         if (run->lost[w]) sampler_bar(&run->sampler, w);
@@ -288,7 +300,28 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
     return OK;
 }
 
-/* Evaluation has all the cores of the run's devices for itself. */
+/* Where there are several devices, all of them test: an evaluator for each, but one for two replicas on one
+ * GPU. In the simulated world one is enough, whose threads are no part of what is simulated. */
+static int open_evaluators(struct run *run, const struct network_settings *settings, struct error *error) {
+    const struct setup *setup = &run->setup;
+    const int all = setup->device_count * setup->group;
+    struct device *devices = NULL;
+    int count = 0;
+    RETURN_IF(memory_array(&devices, all, "devices that evaluate", error));
+    for (int d = 0; d < all; d++) {
+        int same = 0;
+        while (same < count && strcmp(devices[same].name, setup->devices[d].name) != 0) same++;
+        if (same == count) devices[count++] = setup->devices[d];
+    }
+    int code = OK;
+    if (count > 1 && !world_is_simulated(run->world))
+        code = evaluators_open(&run->evaluators, run->world, settings, &setup->dataset.units, devices, count,
+                               error);
+    memory_free(devices);
+    return code;
+}
+
+/* What tests alone, or predicts, has all the cores of the run's devices for itself. */
 static int open_evaluator(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct network_settings settings = setup_network_settings(setup);
@@ -299,7 +332,8 @@ static int open_evaluator(struct run *run, struct error *error) {
     world_cores(&all);
     if (device.threads > all.count) device.threads = all.count;
     RETURN_IF(evaluator_open(&run->evaluator, &settings, &device, error));
-    RETURN_IF(evaluator_compile(&run->evaluator, error));
+    RETURN_IF(open_evaluators(run, &settings, error));
+    if (run->evaluators.count == 0) RETURN_IF(evaluator_compile(&run->evaluator, error));
     run->evaluator.units = setup->dataset.units;
     return views_check((enum views)setup->config.views, setup->dataset.task, &setup->dataset.test, error);
 }
@@ -382,17 +416,6 @@ static int open_output(struct run *run, struct error *error) {
 
 /* --- all of it --- */
 
-/* A run that is to go on in its own folder, has been through all its epochs, and has its model: one that was
- * killed behind its last checkpoint still has to write it. */
-static bool is_over(const struct run *run) {
-    const struct config *config = &run->setup.config;
-    struct error ignored = {0};
-    char model[PATH_BYTES];
-    return run->resumes && !run->crew.elsewhere && strcmp(config->resume, config->out) == 0 &&
-           (sampler_reached(&run->sampler, config->epochs - 1) || run_is_stale(run)) &&
-           file_join(model, config->out, "model.safetensors", &ignored) == OK && file_exists(model);
-}
-
 /* Where all step together, one who is missing is missed, unless he may come again. */
 bool run_goes_on(const struct run *run) {
     const int on_loss = run->setup.config.on_loss;
@@ -442,6 +465,8 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(check_typed(run, error));
     RETURN_IF(name_folder(run, error));
     RETURN_IF(setup_open_devices(setup, error));
+    if (setup->config.batch_total > 0) /* of a cluster it is not known yet how many they are */
+        setup->config.batch = config_part(&setup->config, run->crew.elsewhere ? 1 : setup->device_count);
     RETURN_IF(open_network(run, typed, error));
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
     if (!run->crew.elsewhere) {
@@ -465,7 +490,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(run_open_store(run, error));
     RETURN_IF(open_evaluator(run, error));
     RETURN_IF(open_faults(run, &faults, error));
-    run->nothing_left = is_over(run);
+    run->nothing_left = run_is_over(run);
     if (!run->led && !run->nothing_left) {
         RETURN_IF(open_output(run, error));
         RETURN_IF(run_say_start(run, error));
@@ -497,6 +522,7 @@ void run_close(struct run *run) {
     if (run->folder) file_remove_empty(run->setup.config.out, run->folder_existing); /* it came to nothing */
     run->crew.close(run->members);
     probe_close(&run->probe);
+    evaluators_close(&run->evaluators);
     evaluator_close(&run->evaluator);
     memory_free(run->tallies);
     store_close(&run->store);

@@ -4,8 +4,9 @@
 #define TRAINER_RUN_PARTS_H
 
 #include "../engine/probe.h"
-#include "../infer/evaluate.h"
+#include "../infer/evaluators.h"
 #include "../infer/export.h"
+#include "../infer/tested.h"
 #include "../record/lines.h"
 #include "../record/output.h"
 #include "../record/progress.h"
@@ -31,7 +32,7 @@ struct run {
     enum folder_state folder_state;
     struct groups groups;                     /* of the devices here, where they are groups */
     struct network_settings network_settings; /* of setup.network */
-    int *sizes; /* [workers] examples of their batches, where they have shares of different sizes; or NULL */
+    int *sizes; /* [workers] examples of their batches, where these are or may become different; or NULL */
     struct crew_site site;
     void *members; /* the crew's own */
     int workers;
@@ -44,6 +45,7 @@ struct run {
     struct store store;
     char fresh[600]; /* layers that --weights had nothing for, with the reasons; empty: none */
     struct evaluator evaluator;
+    struct evaluators evaluators; /* that test beside each other; none: the evaluator does */
     struct log log;
     struct output_scene scene;
     struct telling telling; /* the outputs of the scene */
@@ -67,9 +69,11 @@ struct run {
     int epoch;                   /* epochs complete */
     int phase, next_phase;       /* of setup.phases: that it is in; that the next segment is in */
     int phase_ends[PHASES_MOST]; /* [next_phase] epochs complete when each was over */
-    long phase_version;          /* the store's when the phase began, in this part ... */
-    long long phase_examples;    /* ... and the examples until then */
-    long long examples_before;   /* of earlier parts of this training, when resumed */
+    struct summary_phase earlier[SUMMARY_PHASES]; /* [earlier_count] strategies of the parts before */
+    int earlier_count;
+    long phase_version;        /* the store's when the phase began, in this part ... */
+    long long phase_examples;  /* ... and the examples until then */
+    long long examples_before; /* of earlier parts of this training, when resumed */
     long version_before, steps_before;
     long *steps_of_before, *steps_of; /* [steps_count] of each worker: of earlier parts; these included */
     int steps_count;                  /* at least the workers; those of earlier parts, if there were more */
@@ -110,6 +114,12 @@ int run_choose_validation(struct run *run, const struct typed *typed, struct err
 /* Once the epochs are known that it has been through: finds the strategy that it begins with. Errors:
  * ERROR_FILE: a checkpoint that has more of them than there are. */
 int run_open_phase(struct run *run, struct error *error);
+/* The strategies so far, one after the other, those of earlier parts included: how many. */
+int run_strategies(const struct run *run, struct summary_phase list[SUMMARY_PHASES]);
+/* The same for a checkpoint, "1 sync; 4 async-lockfree"; and from the one that is resumed, behind
+ * resume_phase. */
+void run_strategies_text(const struct run *run, struct text *text);
+void run_read_strategies(struct run *run);
 /* Where an epoch ends, with the best one noted: whether the next segment is another strategy's. */
 void run_look_at_phase(struct run *run);
 /* Then, while all pause: goes on under that one, and tells so. Errors: those of store_change and
@@ -134,6 +144,8 @@ void run_note_absent(struct run *run);
 /* While all pause, behind the losses: lets in whoever is there, and tells so. Errors: those of store_change,
  * training_change and threads; memory. */
 int run_let_in(struct run *run, struct error *error);
+/* The same where some were lost or have left: with --batch-total the others divide it. */
+int run_divide_rest(struct run *run, struct error *error);
 
 /* Whether the loss of a worker ends it alone, under the strategy of the moment. */
 bool run_goes_on(const struct run *run);
@@ -165,9 +177,19 @@ int run_check_weights(const char *path, struct error *error);
 
 /* What is wrong with --share whoever takes part. Errors: ERROR_USAGE; ERROR_FILE: in the checkpoint. */
 int run_check_share(const struct run *run, const struct typed *typed, struct error *error);
-/* Once the workers are known: run->sizes, and config.share as it turned out to be. Errors: another number of
- * weights; those of paces_settle. */
+/* Once the workers are known: run->sizes, and config.share and config.batch as they turned out to be. Errors:
+ * another number of weights; a --batch-total that cannot be divided; those of paces_settle. */
 int run_open_share(struct run *run, const struct typed *typed, struct error *error);
+/* With --batch-total, in a run that workers join and leave: while all pause, divides it among those who are
+ * there. Errors: memory. */
+int run_divide(struct run *run, struct error *error);
+/* Examples that make one update of a shard, under the strategy of the moment. */
+double run_examples_per_update(const struct run *run);
+/* "100 x 2", or "160 + 40", in out[bytes]; and the sum. */
+const char *run_name_batch(const struct run *run, char *out, size_t bytes);
+int run_batch_total(const struct run *run);
+/* open.c: what a checkpoint has that is none is wrong with its file, unless it was typed. */
+int run_blame(int code, const struct run *run, bool typed, const struct error *why, struct error *error);
 
 /* --- keep.c; all while the workers are paused or have ended --- */
 
@@ -188,6 +210,9 @@ int run_write_model(const struct run *run, const float *weights, const struct st
 int run_keep_best(struct run *run, struct error *error);
 /* Whether --early-stop ends the run here. */
 bool run_is_stale(const struct run *run);
+/* Whether a run that goes on in its own folder has been through all its epochs, and has written everything.
+ */
+bool run_is_over(const struct run *run);
 /* After an error of the training: keeps what was applied until then in a checkpoint, where it can be had and
  * is worth it, and adds to the words which checkpoint there is to go on from. Returns `code`. */
 int run_keep_rest(struct run *run, int code, struct error *error);
@@ -242,7 +267,8 @@ void run_tell_target(struct run *run, const struct epoch_row *row);
 int run_check_diverged(const struct run *run, struct error *error);
 /* What the loss of guessing is, as far as it is known without looking. */
 double run_guess_loss(const struct run *run);
-/* summary->verdict: a loss that ended high, a network that is no better than guessing. */
+/* summary->verdict: a loss that ended high, a network that is no better than guessing; the latter is not
+ * said of a run that was interrupted. */
 void run_judge(const struct run *run, struct summary *summary);
 /* Warns of them, and says how long a pipeline idled. */
 void run_say_verdict(struct run *run, const struct summary *summary);

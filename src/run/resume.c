@@ -78,6 +78,7 @@ static int add_phases(struct resume_texts *texts, const struct standing *standin
     struct text list = text_growing(error);
     for (int p = 0; p < standing->phases_over; p++) text_item(&list, ",", "%d", standing->phase_ends[p]);
     RETURN_IF(add_list(texts, "phase_ends", &list, error));
+    if (standing->strategies) RETURN_IF(add_text(texts, "strategies", standing->strategies, error));
     if (!standing->strategy) return OK;
     RETURN_IF(add_text(texts, "strategy_now", standing->strategy, error));
     return add_format(texts, error, "schedule_ahead", "%ld", standing->schedule_ahead);
@@ -87,6 +88,7 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     struct text list = text_growing(error);
     for (int i = 0; i < dataset->shape.rank; i++) text_item(&list, ",", "%d", dataset->shape.dims[i]);
     RETURN_IF(add_list(texts, "shape", &list, error));
+    RETURN_IF(add_format(texts, error, "train_examples", "%d", dataset->train.count));
     if (dataset->task != TASK_CLASSES) RETURN_IF(add_text(texts, "task", task_name(dataset->task), error));
     RETURN_IF(add_format(texts, error, "classes", "%d", dataset->classes));
     RETURN_IF(add_names(texts, "class_names", dataset->class_names, dataset->classes, error));
@@ -191,7 +193,7 @@ struct counted {
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
     double test_accuracy, best_accuracy, best_test_accuracy, test_rmse, best_rmse, best_test_rmse, best_loss;
     int best_epoch;
-    long schedule_ahead, redone_updates;
+    long schedule_ahead, redone_updates, train_examples;
 };
 
 static const struct option counted_rows[] = {
@@ -200,6 +202,8 @@ static const struct option counted_rows[] = {
     OPTION_ROW(LONG, "version", struct counted, version, .most = BATCHES_MOST, .unit = "updates"),
     OPTION_ROW(LONG, "steps", struct counted, steps, .most = BATCHES_MOST, .unit = "steps"),
     OPTION_ROW(LONG, "examples", struct counted, examples, .most = EXAMPLES_MOST, .unit = "examples"),
+    OPTION_ROW(LONG, "train_examples", struct counted, train_examples, .least = 1, .most = EXAMPLES_MOST,
+               .unit = "examples"),
     OPTION_ROW(INT, "workers", struct counted, workers, .least = 1, .most = 1e6, .unit = "workers"),
     OPTION_ROW(REAL, "epochs_done", struct counted, epochs_done, .most = EPOCHS_MOST, .unit = "epochs"),
     OPTION_ROW(REAL, "final_cost", struct counted, final_cost, .help = "of the last steps"),
@@ -332,25 +336,40 @@ struct best_epoch resume_best(const struct safetensors *checkpoint) {
                                .test_score = checkpoint_real(checkpoint, names->best_test, (double)NAN)};
 }
 
-/* Whether batches are counted as they were. */
-static bool counts_alike(const struct safetensors *checkpoint, const struct stream *stream) {
+/* What it says, with defaults where it says nothing; false: it cannot be read. */
+static bool saved_config(const struct safetensors *checkpoint, struct config *saved) {
     const struct config_source source = resume_source(checkpoint, "");
     struct error ignored = {0};
     struct typed nothing;
-    struct config saved;
     option_defaults(run_options, &nothing);
-    return config_settle(&saved, &nothing, &source, OPTION_SAVED, ERROR_FILE, &ignored) == OK &&
-           saved.batch == stream->batch && saved.data_sharding == (int)stream->sharding;
+    return config_settle(saved, &nothing, &source, OPTION_SAVED, ERROR_FILE, &ignored) == OK;
+}
+
+/* To the example, where that counts: in a run with --batch-total the parts of a batch depend on the workers.
+ * -1: it does not. */
+long resume_place(const struct safetensors *checkpoint) {
+    struct config saved;
+    if (!saved_config(checkpoint, &saved) || saved.batch_total == 0) return -1;
+    return saved.data_sharding == SHARDING_SHARED ? (long)checkpoint_number(checkpoint, "place", -1) : -1;
+}
+
+long resume_examples(const struct safetensors *checkpoint, long otherwise) {
+    return (long)checkpoint_number(checkpoint, "train_examples", otherwise);
 }
 
 void resume_position(const struct safetensors *checkpoint, const struct stream *stream, long *base,
                      long *own) {
     const double epochs = checkpoint_real(checkpoint, "epochs_done", 0.0);
-    const bool same = counts_alike(checkpoint, stream);
+    struct config saved;
+    const bool counts = resume_examples(checkpoint, stream->examples) == stream->examples;
+    const bool same = counts && saved_config(checkpoint, &saved) && saved.batch == stream->batch &&
+                      saved.data_sharding == (int)stream->sharding;
     const long position = (long)checkpoint_number(checkpoint, "position", 0);
+    const long place = counts ? resume_place(checkpoint) : -1;
     *base = same ? position * (stream->sizes ? stream->batch : 1)
                  : (long)floor(epochs * stream->examples / stream_unit(stream) + 1e-6);
     if (same && stream->sizes) *base = (long)checkpoint_number(checkpoint, "place", *base);
+    if (place >= 0 && stream->sharding == SHARDING_SHARED) *base = place / stream_unit(stream);
     if (same && saved_own(checkpoint, stream->workers, own)) return;
     for (int w = 0; w < stream->workers; w++)
         own[w] = (long)floor(epochs * stream_epoch_examples(stream, w) / stream->batch + 1e-6);

@@ -25,7 +25,8 @@ struct best_epoch {
 /* Where a run stands. */
 struct standing {
     long position; /* batches over all workers */
-    long place;    /* the same in examples, where workers have shares of different sizes; -1: they have not */
+    long place; /* the same in examples, where workers have shares of different sizes, or may have other ones
+                   when it goes on; -1: they have not */
     int workers;
     const long *own;    /* [workers] batches of each (split, all), or NULL */
     double epochs_done; /* how often the data has been gone through: by all together, or (all) by each */
@@ -39,7 +40,8 @@ struct standing {
     int steps_count;
     const int *phase_ends; /* [phases_over] of --strategy: epochs complete when each was over */
     int phases_over;
-    const char *strategy; /* in force; NULL: not known, as is schedule_ahead (struct store_settings) */
+    const char *strategy;   /* in force; NULL: not known, as is schedule_ahead (struct store_settings) */
+    const char *strategies; /* those so far, as run_strategies_text has them; NULL: not known */
     long schedule_ahead;
     double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike: nor is what
                               each worker did, nor target_s */
@@ -78,9 +80,14 @@ void resume_steps(const struct safetensors *checkpoint, int count, long *steps_o
  */
 int resume_phase_ends(const struct safetensors *checkpoint, int most, long *ends);
 
+/* Of a run with --batch-total, where the one stream goes on, in examples; -1: it does not say. */
+long resume_place(const struct safetensors *checkpoint);
+/* Examples of the training part that the run had; `otherwise`, where it does not say. */
+long resume_examples(const struct safetensors *checkpoint, long otherwise);
+
 /* Where the stream goes on: batches of the one stream, and own batches of each worker, own[stream->workers].
- * As saved when data sharding and batch size (and, for own batches, the number of workers) are what they
- * were; else as many epochs on. */
+ * As saved when data sharding, batch size and the number of examples (and, for own batches, that of workers)
+ * are what they were; else as many epochs on. */
 void resume_position(const struct safetensors *checkpoint, const struct stream *stream, long *base,
                      long *own);
 

@@ -26,8 +26,7 @@ static bool is_interrupted(const struct run *run) {
 static void show_progress(struct run *run) {
     const double total = (double)sampler_total(&run->sampler) * stream_unit(&run->sampler.stream);
     const double updates = (double)(store_version(&run->store) - run->phase_version);
-    const double done =
-        (double)run->phase_examples + updates * run->setup.config.batch * run_batches_per_update(run);
+    const double done = (double)run->phase_examples + updates * run_examples_per_update(run);
     progress_show(&run->progress, done < total ? done : total, total, training_seconds(&run->training),
                   run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch,
                   run->setup.config.epochs, run->epoch > 0 ? run->train_loss : (double)NAN);
@@ -108,7 +107,11 @@ static int run_segment(struct run *run, struct error *error) {
 
 static int test_on(struct run *run, const struct examples *examples, const char *what,
                    struct evaluation *result, struct error *error) {
-    RETURN_IF(evaluator_run(&run->evaluator, examples, store_tested(&run->store), result, error));
+    float *weights = store_tested(&run->store);
+    if (run->evaluators.count > 0)
+        RETURN_IF(evaluators_run(&run->evaluators, examples, weights, result, error));
+    else
+        RETURN_IF(evaluator_run(&run->evaluator, examples, weights, result, error));
     if (isfinite(result->cost)) return OK;
     return error_set(error, ERROR_DIVERGED, "the loss on the %s part is %s after %.1f epochs", what,
                      isnan(result->cost) ? "nan" : "infinite", run_epochs(run));
@@ -166,6 +169,14 @@ static int note_leaver(struct run *run, int worker, long steps, struct error *er
     return sampler_leave(&run->sampler, worker, steps, error);
 }
 
+/* Whom another part has lost, whose slice went on without it, is lost here, too. */
+static int fetch_parts(struct run *run, struct error *error) {
+    if (run->crew.fetch) RETURN_IF(run->crew.fetch(run->members, error));
+    for (int w = 0; run->crew.lost && w < run->workers; w++)
+        if (run->crew.lost(run->members, w)) training_give_up(&run->training, w);
+    return OK;
+}
+
 /* Says who was lost or has left, and assigns what the lost would have been assigned to those who are left. */
 static int note_losses(struct run *run, struct error *error) {
     for (int w = 0; w < run->workers; w++) {
@@ -204,7 +215,6 @@ static int epochs_done(const struct run *run) {
 
 static int coordinate(struct run *run, struct error *error) {
     const int last = last_epoch(run);
-    run->epochs_before = run->epoch;
     run->stopped_early = run_is_stale(run);
     if (run->stopped_early && run->nothing_left)
         progress_say(&run->progress,
@@ -220,9 +230,10 @@ static int coordinate(struct run *run, struct error *error) {
         sampler_set_limit(&run->sampler, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
-        if (run->crew.fetch) RETURN_IF(run->crew.fetch(run->members, error));
+        RETURN_IF(fetch_parts(run, error));
         RETURN_IF(store_fetch(&run->store, error));
         RETURN_IF(note_losses(run, error));
+        RETURN_IF(run_divide_rest(run, error));
         run->interrupted =
             is_interrupted(run) && !sampler_reached(&run->sampler, run->setup.config.epochs - 1);
         while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
@@ -363,7 +374,12 @@ static int export_model(struct run *run, struct error *error) {
     RETURN_IF(file_join(model, config->out, "model.safetensors", error));
     const struct format *format = NULL;
     RETURN_IF(export_format(&format, config->export_to, error));
-    RETURN_IF(export_write(format->trains ? config->out : model, config->export_to, false, error));
+    struct error why = {0};
+    const int code = export_write(format->trains ? config->out : model, config->export_to, false, &why);
+    if (code != OK)
+        return error_set(error, code,
+                         "%s; the run is kept: trainer export --checkpoint=%.200s FILE writes it", why.words,
+                         config->out);
     lines_fit(&run->lines, "the network is in %s, too", config->export_to);
     return OK;
 }

@@ -37,8 +37,8 @@ static int check_staleness(const struct setup *setup, struct error *error) {
     }
     if (setup->config.staleness != STALENESS_DIVIDE || stale) return OK;
     return error_set(error, ERROR_USAGE,
-                     "--staleness=divide: expected ignore, as gradients are never stale under "
-                     "--strategy=%s",
+                     "--staleness=divide: gradients are never stale under --strategy=%s: expected "
+                     "--staleness=ignore",
                      setup->config.strategy);
 }
 

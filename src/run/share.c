@@ -1,4 +1,8 @@
-/* --share of a run: what it must not be combined with, and the sizes that it comes to. */
+/* --share and --batch-total of a run: what they must not be combined with, and the sizes that they come to.
+ *
+ * A total that all workers can divide, and that nothing divides anew, is as if --batch had been the part:
+ * then the mean can be a collective's, and batches are numbered as ever. Else the workers have parts as with
+ * --share. */
 #include <stdio.h>
 
 #include "../engine/paces.h"
@@ -52,6 +56,12 @@ static int find_slowness(const struct run *run, double *slowness, struct error *
     return OK;
 }
 
+/* Examples that a round is to have, of all places. */
+static int total_of(const struct run *run) {
+    const struct config *config = &run->setup.config;
+    return config->batch_total > 0 ? config->batch_total : config->batch * run->workers;
+}
+
 /* All that are here at once, or as they were measured in their processes. */
 static int measure(struct run *run, const double *slowness, struct error *error) {
     const struct config *config = &run->setup.config;
@@ -69,7 +79,7 @@ static int measure(struct run *run, const double *slowness, struct error *error)
         paces[w].constant_s *= slowness[w];
         paces[w].each_s *= slowness[w];
     }
-    const int code = paces_cut(paces, run->workers, config->batch, config->microbatches, run->sizes, error);
+    const int code = paces_cut(paces, run->workers, total_of(run), config->microbatches, run->sizes, error);
     memory_free(paces);
     return code;
 }
@@ -86,6 +96,123 @@ static int settle(struct run *run, struct error *error) {
     return shares_write(run->sizes, run->workers, config->share, sizeof config->share, error);
 }
 
+/* --- --batch-total --- */
+
+/* In batches of their own: the checkpoint was made in the middle of one of these. */
+static bool goes_on_between(const struct run *run) {
+    const struct config *config = &run->setup.config;
+    const long place = run->resumes && config->batch_total > 0 ? resume_place(&run->checkpoint) : -1;
+    return place >= 0 && place % config->batch != 0 && run->crew.parts == 1 && !run->crew.mirrored;
+}
+
+/* Whether what workers learn meets in a mean in which each counts as much, however many examples it had. */
+static const char *strategy_with_plain_mean(const struct run *run) {
+    for (int p = 0; p < run->setup.phases.count; p++) {
+        const struct choice *choice = &run->setup.phases.list[p].strategy;
+        const struct traits *traits = strategy_traits(strategy_of(choice), choice_settings(choice));
+        if (!traits->weighs && (traits->merged || traits->own_moments || traits->joint)) return choice->text;
+    }
+    return NULL;
+}
+
+/* The first number of workers that may be there and cannot have equal parts; 0: there is none. */
+static int uneven_workers(const struct run *run) {
+    const struct config *config = &run->setup.config;
+    const int parts = config->batch_total / config->microbatches;
+    for (int workers = run_may_be_joined(run) ? 1 : run->workers; workers <= run->workers; workers++)
+        if (parts % workers != 0) return workers;
+    return 0;
+}
+
+static int find_fault(const struct run *run, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const int uneven = uneven_workers(run);
+    const char *plain = strategy_with_plain_mean(run), *rounds = strategy_with_rounds(run);
+    if (config->batch_total / config->microbatches < run->workers)
+        return error_set(error, ERROR_USAGE, "--batch-total=%d: found %d workers, expected %s for each",
+                         config->batch_total, run->workers,
+                         config->microbatches > 1 ? "an example of each micro-batch" : "an example");
+    if (uneven == 0 || !shares_are_even(config->share)) return OK;
+    if (config->data_sharding != SHARDING_SHARED)
+        return error_set(error, ERROR_USAGE,
+                         "--batch-total=%d: found %d workers, expected a multiple of that: parts of "
+                         "different sizes need --data-sharding=shared",
+                         config->batch_total, uneven);
+    if (plain)
+        return error_set(error, ERROR_USAGE,
+                         "--batch-total=%d: expected a multiple of %d, as many workers as there may be: "
+                         "--strategy=%.200s does not weight what they learn by their examples",
+                         config->batch_total, uneven, plain);
+    if (rounds && !run->crew.elsewhere && config->on_loss == ON_LOSS_CONTINUE)
+        return error_set(error, ERROR_USAGE,
+                         "--batch-total=%d: found --on-loss=continue and %d workers, expected a multiple of "
+                         "that: under --strategy=%.200s nobody takes over a part of another size",
+                         config->batch_total, uneven, rounds);
+    return OK;
+}
+
+static int check_total(struct run *run, const struct typed *typed, struct error *error) {
+    struct config *config = &run->setup.config;
+    struct error why = {0};
+    config->batch = config_part(config, run->present);
+    return run_blame(find_fault(run, &why), run, typed->given.batch_total, &why, error);
+}
+
+/* sizes[workers]: who takes part has an even part, whoever is missing has none. */
+static int divide(const struct run *run, int *sizes, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const int present = roster_active_workers(&run->roster);
+    int *parts = NULL, next = 0;
+    RETURN_IF(memory_array(&parts, present, "parts of a batch", error));
+    const int code = shares_divide("even", present, config->batch_total, config->microbatches, parts, error);
+    for (int w = 0; w < run->workers && code == OK; w++)
+        sizes[w] = atomic_load(&run->roster.members[w].active) ? parts[next++] : 0;
+    memory_free(parts);
+    return code;
+}
+
+/* Equal parts that nothing changes are as with --batch. */
+static int open_total(struct run *run, struct error *error) {
+    if (uneven_workers(run) == 0 && !run_may_be_joined(run) && !goes_on_between(run)) return OK;
+    RETURN_IF(memory_array(&run->sizes, run->workers, "parts of a batch", error));
+    return divide(run, run->sizes, error);
+}
+
+int run_divide(struct run *run, struct error *error) {
+    struct config *config = &run->setup.config;
+    if (config->batch_total == 0 || !run_may_be_joined(run)) return OK;
+    RETURN_IF(divide(run, run->sizes, error));
+    config->batch = config_part(config, roster_active_workers(&run->roster));
+    return sampler_divide(&run->sampler, run->sizes, config->batch, error);
+}
+
+double run_examples_per_update(const struct run *run) {
+    const double batches = run_batches_per_update(run);
+    return run->sizes ? batches * run->sampler.whole / run->sampler.dividing
+                      : batches * run->setup.config.batch;
+}
+
+int run_batch_total(const struct run *run) {
+    int total = run->sizes ? 0 : run->setup.config.batch * run->present;
+    for (int w = 0; run->sizes && w < run->workers; w++) total += run->sizes[w];
+    return total;
+}
+
+static bool all_alike(const struct run *run) {
+    for (int w = 0; run->sizes && w < run->workers; w++)
+        if (run->sizes[w] != run->setup.config.batch && run->sizes[w] != 0) return false;
+    return true;
+}
+
+const char *run_name_batch(const struct run *run, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    const bool alike = all_alike(run);
+    if (alike) text_add(&text, "%d x %d", run->setup.config.batch, roster_active_workers(&run->roster));
+    for (int w = 0; !alike && w < run->workers; w++)
+        if (run->sizes[w] > 0) text_item(&text, " + ", "%d", run->sizes[w]);
+    return out;
+}
+
 int run_open_share(struct run *run, const struct typed *typed, struct error *error) {
     struct config *config = &run->setup.config;
     if (is_of_others(run, typed)) {
@@ -96,23 +223,23 @@ int run_open_share(struct run *run, const struct typed *typed, struct error *err
     }
     if (shares_are_measured(config->share) && run->workers == 1)
         snprintf(config->share, sizeof config->share, "even");
-    if (shares_are_even(config->share)) return OK;
+    if (config->batch_total > 0) RETURN_IF(check_total(run, typed, error));
+    if (shares_are_even(config->share)) return config->batch_total > 0 ? open_total(run, error) : OK;
     if (run_may_be_joined(run))
         return error_set(error, ERROR_USAGE,
                          "--share=%.200s: found --workers=%s, expected even: who joins has no share yet",
                          config->share, config->workers);
     if (!run->led) RETURN_IF(check_losses(run, error));
     RETURN_IF(memory_array(&run->sizes, run->workers, "shares", error));
-    run->site.sizes = run->sizes;
     if (shares_are_measured(config->share) && run->led) { /* the leader settles them */
         for (int w = 0; w < run->workers; w++) run->sizes[w] = config->batch;
         return OK;
     }
     if (shares_are_measured(config->share)) RETURN_IF(settle(run, error));
     RETURN_IF(
-        shares_cut(config->share, run->workers, config->batch, config->microbatches, run->sizes, error));
-    if (!shares_equal(run->sizes, run->workers, config->batch)) return OK;
+        shares_divide(config->share, run->workers, total_of(run), config->microbatches, run->sizes, error));
+    if (!shares_equal(run->sizes, run->workers, config->batch) || goes_on_between(run)) return OK;
     memory_free(run->sizes);
-    run->site.sizes = run->sizes = NULL;
+    run->sizes = NULL;
     return OK;
 }

@@ -43,20 +43,9 @@ static int describe_sizes(const struct run *run, struct run_result *result, stru
     return run_sizes(run, result->shard_bytes, result->server_bytes, error);
 }
 
-/* Those that had an epoch, or its beginning. */
 static void describe_phases(const struct run *run, struct run_result *result) {
-    int count = 0, from = 1;
-    _Static_assert((int)SUMMARY_PHASES == (int)PHASES_MOST, "a summary has room for all");
-    for (int p = 0; p <= run->phase; p++) {
-        const int end = p < run->phase ? run->phase_ends[p] : run->setup.config.epochs;
-        if (end < from && p < run->phase) continue;
-        snprintf(result->phases[count].strategy, sizeof result->phases->strategy, "%s",
-                 run->setup.phases.list[p].strategy.text);
-        result->phases[count++].from_epoch = from;
-        from = end + 1;
-    }
     result->summary.phases = result->phases;
-    result->summary.phase_count = count;
+    result->summary.phase_count = run_strategies(run, result->phases);
 }
 
 int run_describe(const struct run *run, struct run_result *result, struct error *error) {

@@ -2,6 +2,7 @@
  * pipeline idled. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../base/text.h"
 #include "../record/sentence.h"
@@ -53,8 +54,20 @@ enum { LEARNING_UPDATES = 100 };
 /* Whoever gets so much right of what guessing gets wrong has learnt, however few examples are tested. */
 #define LEARNT_LEAST 0.1
 
+/* Sigmoids, which mlp has unless it is told otherwise, learn slowly where the inputs are not small. */
+enum { OTHER_BYTES = 120 };
+static const char *other_model(const struct config *config, char out[OTHER_BYTES]) {
+    const char *model = config->model, *const name = "mlp";
+    out[0] = '\0';
+    if (strncmp(model, name, strlen(name)) != 0 || strstr(model, "activation=") || strlen(model) > 60)
+        return out;
+    snprintf(out, OTHER_BYTES, ", --model=%.60s%sactivation=relu", model, strchr(model, ':') ? "," : ":");
+    return out;
+}
+
 static void judge_classes(const struct run *run, struct summary *summary) {
     const struct config *config = &run->setup.config;
+    char model[OTHER_BYTES];
     const double guessed = guessed_right(run), examples = run->tested.examples;
     const double spread = 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
     const double chance = guessed + fmin(spread, LEARNT_LEAST * (1.0 - guessed));
@@ -62,26 +75,28 @@ static void judge_classes(const struct run *run, struct summary *summary) {
     snprintf(
         summary->verdict.learnt_nothing, VERDICT_BYTES,
         "nothing was learnt: %.1f %% of the test examples are right, and always saying the most frequent "
-        "class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
-        100 * run->tested.score, 100 * guessed, config->optimizer);
+        "class has %.1f %%; try another --optimizer or rate (now %s)%s, or more --epochs",
+        100 * run->tested.score, 100 * guessed, config->optimizer, other_model(config, model));
 }
 
 /* These have a metric that says 0 of what always says the mean, or 0.5 of what says anything. */
 static void judge_others(const struct run *run, struct summary *summary) {
+    const struct config *config = &run->setup.config;
     const bool values = run->setup.dataset.task == TASK_VALUES;
+    char model[OTHER_BYTES];
     const enum metric metric = values ? METRIC_R2 : METRIC_AUC;
     if (!(run->tested.value[metric] <= (values ? 0.0 : 0.5)) || summary->updates < LEARNING_UPDATES) return;
     snprintf(
         summary->verdict.learnt_nothing, VERDICT_BYTES,
         "nothing was learnt: %s on the test part is %.3g, and always saying the same has %s; try another "
-        "--optimizer or rate (now %s), or more --epochs",
-        metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5",
-        run->setup.config.optimizer);
+        "--optimizer or rate (now %s)%s, or more --epochs",
+        metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5", config->optimizer,
+        other_model(config, model));
 }
 
 void run_judge(const struct run *run, struct summary *summary) {
     judge_diverged(run, summary);
-    if (run->tested.examples == 0) return;
+    if (run->tested.examples == 0 || run->interrupted) return; /* broken off: it was given no time to learn */
     if (run->setup.dataset.task == TASK_CLASSES)
         judge_classes(run, summary);
     else

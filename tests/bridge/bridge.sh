@@ -374,8 +374,8 @@ same_results ps w0 w1
 summary_is "resumed" examples $((passes * 320))
 
 # --- anybody, at any moment ---
-kills=0
-[ -n "$slow" ] || kills=20
+kills=${KILLS:-4}
+[ -z "$slow" ] || kills=${KILLS:-0}
 for ((k = 0; k < kills; k++)); do
     strategy=$(shuf -n 1 -e sync async-lockfree local-sgd)
     loss=$(shuf -n 1 -e stop continue)

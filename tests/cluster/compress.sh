@@ -1,6 +1,7 @@
 #!/bin/bash
 # --compress: fewer bytes, and the network learns; the same bits every time, over several parameter servers too, and from a checkpoint on, which
-# has what the workers owe. Under every strategy. In one process it does nothing, and says so.
+# has what the workers owe. Under every strategy. In one process it does nothing, and says so. MATRIX=1: two compressors with each number
+# of parameter servers, else one of them in turn.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -47,8 +48,10 @@ for name in $("$TRAINER" list | sed -n '/^compressors/,/^$/s/^  \([a-z0-9-]*\) .
 done
 
 # --- the same bits: again, and from a checkpoint in the middle; over several parameter servers ---
+pair=(top-k:share=0.05 1-bit)
 for servers in 1 2 0; do
-    for name in top-k:share=0.05 1-bit; do
+    pair=("${pair[1]}" "${pair[0]}")
+    for name in "${pair[0]}" ${MATRIX:+"${pair[1]}"}; do
         what="$servers parameter servers, $name"
         cluster $servers --epochs=4 --optimizer=adam:rate=0.003 --average=0.9 --compress=$name
         rm -rf whole && mv run whole

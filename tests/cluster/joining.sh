@@ -46,6 +46,30 @@ join_all sync --strategy=sync
 join_all async --strategy=async-lockfree
 join_all local-sgd --strategy=local-sgd:every=8
 
+# --- --batch-total: one, two, one; each update has as many examples, but for those of who leaves ---
+rm -rf run
+new_cluster 1 2
+total=${settings/--batch=16/--batch-total=33}
+start ps0 "$TRAINER" --job=ps --task=0 $hosts --workers=1..2 --replace --out=run --timeout=30 $total
+start_worker 0 --timeout=30
+wait_until is_training
+start_worker 1 --timeout=30
+wait_until has_said ps0 '^trainer: joined: worker 1 .*; 2 of 2 workers are there, batch 17 \+ 16$'
+signal TERM w0
+ends 0 w0
+wait_until has_said ps0 '^trainer: 1 of 2 workers are there, batch 33 x 1$'
+ends 0 w1 ps0
+summary_is "--batch-total" 'batch_total, lost_workers, lost_batches, updates >= '$((epochs * 1437 / 33)) '(33, 0, 0, True)' \
+    'sorted({int(r["examples"]) for r in log if int(r["step"]) > 1})' '[16, 17, 33]'
+python3 - <<'PYTHON' || fail "--batch-total: the updates are not of 33 examples"
+import collections, csv
+updates = collections.Counter()
+for row in csv.DictReader(open("run/steps.csv")):
+    updates[row["update"]] += int(row["examples"])
+smaller = sorted(examples for examples in updates.values() if examples != 33)
+assert len(smaller) <= 8 and 2 * sum(smaller) == 33 * len(smaller), smaller # what it was assigned, now and later
+PYTHON
+
 # --- what is refused ---
 
 usage() { refused_with 2 "$@"; }

@@ -57,6 +57,8 @@ struct side {
     double witness[SHARDS];
     struct store store;
     struct crew_site site;
+    struct peer peers[WORKERS];
+    bool lost_there[WORKERS];
     struct members members_of;
 };
 
@@ -90,6 +92,8 @@ static void open_side(struct side *side, float first) {
     side->site = (struct crew_site){.store = &side->store, .roster = &side->roster, .traits = &traits};
     side->members_of.host.settings = (struct host_settings){.world = world, .timeout_s = LONG_S};
     side->members_of.site = &side->site;
+    side->members_of.host.peers = side->peers;
+    side->members_of.lost_there = side->lost_there;
     side->members_of.timeout_s = side->members_of.fetch_s = LONG_S;
     CHECK(memory_array(&side->members_of.far, WORKERS, "tallies", &error) == OK, "%s", error.words);
 }
@@ -143,10 +147,15 @@ static void check_fetch(void) {
         uint8_t lost[WORKERS] = {9, 9};
         struct frame_header header;
         atomic_store(&leader.members[1].active, turn == 0);
+        atomic_store(&follower.members[0].active, turn == 0); /* lost, */
+        atomic_store(&follower.members[1].active, turn == 0); /* left */
+        follower.peers[1].left = turn == 1;
         const uint64_t fetch = ++follower.members_of.fetched;
         CHECK(members_answer(&follower.members_of, &error) == OK, "%s", error.words);
         CHECK(crew.fetch(&leader.members_of, &error) == OK, "%s", error.words);
         check_far(&leader);
+        CHECK(crew.lost(&leader.members_of, 0) == (turn == 1) && !crew.lost(&leader.members_of, 1),
+              "turn %d: lost there: %d, %d", turn, leader.lost_there[0], leader.lost_there[1]);
         CHECK(frame_read_header(ends[1], "a fetch", 8 + WORKERS, &header, LONG_S, &error) == OK &&
                   turn_receive(ends[1], &header, FRAME_FETCH, fetch, lost, WORKERS, LONG_S, &error) == OK,
               "%s", error.words);

@@ -70,7 +70,7 @@ lose_one() { # label, parameter servers, victim
     summary_is "$1" 'examples == 16 * steps, redone_updates >= 0, lost_workers, interrupted' '(True, True, 0, False)'
 }
 lose_one "the parameter server" 1 ps0
-grep -Eq '^goes on from the snapshot in run: update [0-9]+, [0-9.]+ of '$epochs' epochs$' ps0.out || fail "the first lines: $(head -12 ps0.out)"
+grep -Eq '^goes on from run: update [0-9]+, [0-9.]+ of '$epochs' epochs$' ps0.out || fail "the first lines: $(head -12 ps0.out)"
 lost=$(sed -nE 's/^([0-9]+) updates? since then (is|are) lost, and made again$/\1/p' ps0.out)
 summary_is "the parameter server" redone_updates "${lost:-0}"
 
@@ -82,7 +82,7 @@ finish ps0
 waits_for_it w0 w1
 start_again ps0 "${options[@]}"
 ends 0 ps0 w0 w1
-grep -qx 'begins: there is no snapshot in run' ps0.out || fail "the first lines: $(head -12 ps0.out)"
+grep -qx 'starts from the beginning: no checkpoint in run yet' ps0.out || fail "the first lines: $(head -12 ps0.out)"
 lost=$(sed -nE 's/^([0-9]+) updates? since then (is|are) lost, and made again$/\1/p' ps0.out)
 same_bits "killed before its first checkpoint" 2
 summary_is "killed before its first checkpoint" "0 < redone_updates == ${lost:-0} < updates" True
@@ -147,7 +147,7 @@ lose 9 ps0
 began=$SECONDS
 ends 5 w0 w1
 [ $((SECONDS - began)) -le $((4 * timeout + 5)) ] || fail "not back: took $((SECONDS - began)) s"
-for name in w0 w1; do says $name "^trainer: lost: the parameter server 127.0.0.1:$port.*; not back within 1 s \(--restart-wait\): the parameter server 127.0.0.1:$port"; done
+for name in w0 w1; do says $name "^trainer: lost: the parameter server 127.0.0.1:$port.*; not all were back within 1 s \(--restart-wait\): the parameter server 127.0.0.1:$port"; done
 start_all 1 2 $settings --epochs=1000000
 lose TERM ps0
 ends 130 ps0
@@ -156,7 +156,7 @@ ends 5 w0 w1
 start_again ps0 "${options[@]}" # and goes on all the same
 start_again w0 "${options[@]}"
 start_again w1 "${options[@]}"
-wait_until grep -q '^goes on from the snapshot' ps0.out
+wait_until grep -q '^goes on from run: ' ps0.out
 signal TERM ps0
 ends 130 ps0
 ends 5 w0 w1

@@ -15,7 +15,7 @@
 
 #include "../../src/store/strategy.h"
 
-enum { FEW = 40, WORKERS_MOST = 4, FAULTS_MOST = 3, EXAMPLES = 8 * 120 };
+enum { FEW = 40, WORKERS_MOST = 4, FAULTS_MOST = 3, EXAMPLES = 8 * 120, BATCH = 10 };
 
 #define TIMEOUT_S 20.0
 #define WAIT_S 300.0 /* --restart-wait */
@@ -213,7 +213,8 @@ static void check_done(struct simulated_cluster *all, const struct plan *plan) {
     CHECK(plugin_choose(&choice, &strategy_kind, name, &error) == OK, "%s", error.words);
     const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
     CHECK(examples == EXAMPLES, "%lld examples, expected %d", examples, EXAMPLES);
-    CHECK(traits->rounds || traits->drops || updates == steps, "%ld updates of %ld steps", updates, steps);
+    CHECK(traits->rounds || traits->drops || (updates == steps && steps == EXAMPLES / BATCH),
+          "%ld updates of %ld steps, expected %d", updates, steps, EXAMPLES / BATCH);
     if (strcmp(name, "sync") == 0 || (strcmp(name, "async-apply") == 0 && plan->scenario.workers == 1))
         CHECK(hash_weights(all) == weights_of_one_process(name, plan->scenario.workers),
               "not the bits of one process");
@@ -268,9 +269,14 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
     return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
 }
 
+/* What the long form has found: a batch in hand that was left out; a process that refused for good
+ * when it had only lost another one; one that welcomed its workers, went, and was met again without them. */
+static const uint64_t found[] = {3022, 1646, 3117};
+
 int main(void) {
     const uint64_t first = number_of("FIRST", 1), seeds = number_of("SEEDS", FEW);
     uint64_t killed = 0;
+    for (size_t i = 0; !getenv("SEEDS") && i < sizeof found / sizeof *found; i++) test_seed(found[i]);
     for (uint64_t seed = first; seed < first + seeds; seed++) killed += test_seed(seed);
     CHECK(seeds < 10 || 3 * killed > seeds, "killed in %llu of %llu runs", (unsigned long long)killed,
           (unsigned long long)seeds);

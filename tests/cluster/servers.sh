@@ -248,6 +248,7 @@ goes_on 9 137 --strategy=sync --on-loss=continue
 
 # --- parameter servers that disagree: both values are said, the leader and all who wait for it end, the other waits on ---
 short="$small --epochs=1"
+meet=${slow:+4} meet=${meet:-0.5} # seconds in which those who are there have met
 disagree() { # option of ps 1, what is said
     new_cluster 2 2
     start_ps 1 $short $1
@@ -329,7 +330,7 @@ start_ps 1 $short
 wait_until grep -q waits ps1.err
 start_ps 0 $short
 start_worker 0 $short
-sleep 0.5
+sleep $meet
 signal 9 ps1
 finish ps1
 ends 5 w0
@@ -346,11 +347,12 @@ same_results ps0 ps1 w0 w1
 new_cluster 2 1
 start_ps 1 $short
 wait_until grep -q waits ps1.err
+rm -rf run
 start_ps 0 $short
-sleep 0.5
+sleep $meet
 signal STOP ps1
 start_worker 0 $short
-sleep 0.5
+wait_until test -e run/steps.csv # all have come to it
 signal INT ps0
 ends 130 ps0
 says ps0 "waiting for the $(second)"
@@ -523,7 +525,7 @@ for missing in 0 1; do
 done
 new_cluster 0 2
 start_worker 1 --replace --out=run $short --seed=2
-start_worker 0 --replace --out=run $short
+start_worker 0 --replace --out=run $short --start-timeout=$((late * 5)) # it waits on where the other one has ended before it was asked
 ends 5 w0 w1
 others_are_named '--seed (1, the process that it came to has 2|2, the process that it came to has 1)' w0 # whichever was refused first
 without_ps "one disagrees"

@@ -79,6 +79,8 @@ good '^  --timeout=SECONDS +give up ' train --help
 
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help
+bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' help trian
+bad 2 'trainer: plug-in "sinc": unknown; did you mean "sync"?' help sinc
 bad 2 'trainer: command "zzzz": unknown (one of *)' zzzz
 bad 2 'trainer: plug-in "snyc": unknown; did you mean "sync"\?' list snyc
 bad 2 'trainer: plug-in "strategy/sgd": unknown*' list strategy/sgd

@@ -231,9 +231,9 @@ refused 3 'folder.png: a folder, expected a file$' predict --checkpoint=digits f
 refused 3 'digits: a folder, expected a file$' predict --checkpoint=digits digits
 refused 3 'nowhere.png: No such file' predict --checkpoint=digits nowhere.png
 train --dataset=iris --epochs=1 --out=flowers
-refused 2 'digit-00.png: a picture, but the network takes examples \[4\] that begin with sepal_length$' predict --checkpoint=flowers digit-00.png
+refused 3 'digit-00.png: a picture, but the network takes rows of a table, 4 numbers that begin with sepal_length$' predict --checkpoint=flowers digit-00.png
 for i in {1..30}; do echo "$i,$((i * 7 % 5)),$((i % 2))"; done >two.csv
 train --dataset=csv:file=two.csv --epochs=1 --out=oblong
-refused 2 'digit-00.png: a picture, but the network takes examples \[2\]$' predict --checkpoint=oblong digit-00.png
+refused 3 'digit-00.png: a picture, but the network takes examples \[2\]$' predict --checkpoint=oblong digit-00.png
 
 [ $failures -eq 0 ]

@@ -375,6 +375,7 @@ static struct bench made_up(struct bench_row rows[4]) {
                           .schedule = "constant",
                           .epochs = 2,
                           .batch = 32,
+                          .batch_of = "per worker",
                           .repeats = 3,
                           .threads = 1,
                           .seed = 5,

@@ -102,7 +102,6 @@ while True:
 PYTHON
 between() { # what it does: sets $door
     door=$(free_ports 1)
-    rm -f between.out # of the one before
     start between python3 between.py "$door" "$port" "$1"
     wait_until grep -q up between.out
     start stuck "$TRAINER" sweep --join=127.0.0.1:"$door" "${lane[@]}"

@@ -4,6 +4,7 @@
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
+: "${BUILD:?expected the build folder}"
 
 settings=(--dataset=digits --model=mlp:hidden=100 --threads=1 --quiet)
 columns() { cut -d, -f1-6,8- "$1/sweep.csv"; } # all but the seconds
@@ -24,7 +25,9 @@ join() { # name, options...
 }
 
 # --- two machines ---
-random=("${settings[@]}" --vary=optimizer.rate=log:0.001..1 --vary='batch=16,32' --runs=5 --epochs=9 '--outputs=csv,tensorboard')
+outputs=csv,tensorboard
+! grep -q TRAINER_PROTOBUF=0 "$BUILD/flags" || outputs=csv,prometheus # two files in any build
+random=("${settings[@]}" --vary=optimizer.rate=log:0.001..1 --vary='batch=16,32' --runs=5 --epochs=9 --outputs=$outputs)
 run 0 sweep "${random[@]}" --devices=cpu:0 --out=alone
 cp out alone.out
 port=$(free_ports 1)

@@ -27,7 +27,7 @@ sweep 'one device' "${vary[@]}" --runs=6 --epochs=3 --devices=cpu:0 --out=other
 [ "$(column one run status validation_accuracy test_accuracy optimizer.rate batch)" = "$(column other run status validation_accuracy \
     test_accuracy optimizer.rate batch)" ] || fail "two devices and one: other tables: $(diff one/sweep.csv other/sweep.csv)"
 best=$(sed -n '2s/^ *1 *\([0-9]*\).*/\1/p' out)
-command=$(sed -n '/trained again/,/^sweep.csv/p' out | grep -v '[a-z] again\|sweep.csv' | tr -d '\\\n')
+command=$(sed -n '/^To train it again:/,/^sweep.csv/p' out | grep -v 'again:\|sweep.csv' | tr -d '\\\n')
 # shellcheck disable=SC2086 # several words
 "$TRAINER" ${command#*trainer} --quiet --out=again >out 2>err || fail "$command: $(cat err)"
 same_weights 'the best run, alone' "other/$best" again
@@ -120,5 +120,6 @@ for edit in 's/^3,/x3,/' 's/^3,/4,/' 's/^\(3,[a-z]*\),[0-9]*/\1,9x/' 's/^\(3,[a-
     cmp -s whole/sweep.csv hurt/sweep.csv && fail "$edit changes nothing"
     refused 3 'hurt/sweep.csv: row 3 is not what a sweep writes' sweep --resume=hurt
 done
+refused 3 'whole has the runs of trainer sweep, expected one of them, such as whole/1; trainer sweep --resume=whole goes on with all' train --resume=whole
 [ ! -e refused ] || fail 'a sweep that could not start made a folder'
 exit $((failures > 0))

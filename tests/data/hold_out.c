@@ -11,7 +11,7 @@
 
 struct row {
     uint64_t hash;
-    int label;
+    long label; /* as wide as the hash: rows are compared byte by byte, and have no gaps */
 };
 
 static size_t row_bytes(const struct examples *examples) {
@@ -33,7 +33,7 @@ static uint64_t hash_row(const struct examples *examples, int i) {
 static int compare(const void *one, const void *other) {
     const struct row *a = one, *b = other;
     if (a->hash != b->hash) return a->hash < b->hash ? -1 : 1;
-    return a->label - b->label;
+    return (a->label > b->label) - (a->label < b->label);
 }
 
 /* rows[count], from `first` on, sorted. */

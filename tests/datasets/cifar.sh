@@ -61,10 +61,10 @@ train() { # folder, data set's settings, more...
 }
 
 # --- what is tested, evaluated and predicted is the same ---
-plain=augment=none chains="$plain augment=usual augment=distnet $plain,whiten=1 $plain,whiten=1,crop=31,standardize=image $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" epochs=8
+plain=augment=none chains="$plain augment=usual augment=distnet $plain,whiten=1,crop=31,standardize=image $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" epochs=3 least=12
 pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image
 # Every run is tested on 10,000 images, which takes a sanitizer long.
-grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 $plain,whiten=1 $plain,pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2
+grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 $plain,whiten=1 $plain,pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2 least=4
 for settings in $chains; do
     train run "$settings" --epochs=$epochs
     tested=$(sed -n 's/^Test-Accuracy: //p' out)
@@ -78,7 +78,7 @@ for settings in $chains; do
         good predict --checkpoint=run picture-?.png
         sed 's/^picture-[0-9]*\.png: //' out | cmp -s - rows || fail "$settings: pictures and rows differ: $(cat out rows)"
     fi
-    [ "$right" -gt $((2 * epochs)) ] || fail "$settings: only $right of 100 right"
+    [ "$right" -gt $least ] || fail "$settings: only $right of 100 right"
 done
 refused 2 "examples [32, 32, 3] in 10 classes, expected [20, 20, 3]" evaluate --checkpoint=run --data-dir=data --dataset=cifar10:take=1,augment=none
 printf '1,2,3\n' >short.csv
@@ -88,19 +88,19 @@ refused 3 "wrong.csv: found 256, expected bytes of images, 0 to 255" predict --c
 sed '1s/^[0-9]*/0.5/' images.csv >wrong.csv
 refused 3 "wrong.csv: found 0.5, expected bytes of images, 0 to 255" predict --checkpoint=run wrong.csv
 
-# --- the same seed, the same pixels ---
+# --- the same seed, the same pixels; nothing is tested, which is most of the work of such a run ---
 all=augment=distnet,crop=8,cutout=4,rotate=20,mixup=0.4,cutmix=1
-train once "$all" --prefetch=0
-train again "$all" --prefetch=3
+train once "$all" --no-test --prefetch=0
+train again "$all" --no-test --prefetch=3
 same_weights "batches built ahead" once again
-train first "$all" --epochs=1
-good --resume=first --data-dir=data --epochs=2 --quiet
+train first "$all" --no-test --epochs=1
+good --resume=first --data-dir=data --no-test --epochs=2 --quiet
 same_weights "an interrupted run" once first
-train other "$all" --seed=2
+train other "$all" --no-test --seed=2
 other_weights "another seed" once other
-train other "${all/cutout=4/cutout=3}"
+train other "${all/cutout=4/cutout=3}" --no-test
 other_weights "another cutout" once other
-train other "$all,whiten=1"
+train other "$all,whiten=1" --no-test
 other_weights "whitened images" once other
 
 # --- over the bridge ---
@@ -121,7 +121,7 @@ PY
 }
 port=$(free_port)
 cluster="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))"
-options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 --epochs=2 --quiet"
+options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 --epochs=2 --no-test --quiet"
 # shellcheck disable=SC2086 # several words
 {
     timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --replace --out=bridge >ps.out 2>&1 &

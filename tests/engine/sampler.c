@@ -842,8 +842,192 @@ static void check_shares(void) {
     }
 }
 
+/* --- a round that is divided anew, as workers come and go --- */
+
+enum { TOTAL = 12, DIVIDED_PLACES = 1200 };
+
+struct divided {
+    struct sampler sampler;
+    bool there[MOST_WORKERS];
+    int taken[DIVIDED_PLACES];
+    long steps[MOST_WORKERS]; /* since all were counted anew */
+    long rounds, smaller;     /* rounds, and those with fewer examples than they are to have */
+};
+
+/* As many of a round for each, the first ones one more. */
+static void divide_anew(struct divided *divided) {
+    struct error error = {0};
+    int sizes[MOST_WORKERS] = {0}, count = 0, next = 0;
+    for (int w = 0; w < MOST_WORKERS; w++) count += divided->there[w];
+    for (int w = 0; w < MOST_WORKERS; w++)
+        if (divided->there[w]) sizes[w] = TOTAL / count + (next++ < TOTAL % count);
+    CHECK(sampler_divide(&divided->sampler, sizes, TOTAL / count, &error) == OK, "%s", error.words);
+    memset(divided->steps, 0, sizeof divided->steps);
+}
+
+/* What it is assigned next; how many examples; -1: a pause. */
+static int take_places(struct divided *divided, int w) {
+    long place = 0;
+    if (!sampler_next(&divided->sampler, w, &place)) return -1;
+    divided->steps[w]++;
+    if (place == NO_BATCH) return 0;
+    const int size = stream_size(&divided->sampler.stream, w);
+    for (int i = 0; i < size; i++) divided->taken[place + i]++;
+    return size;
+}
+
+static void take_round(struct divided *divided) {
+    int examples = 0;
+    for (int w = 0; w < MOST_WORKERS; w++) {
+        if (!divided->there[w]) continue;
+        const int own = take_places(divided, w);
+        CHECK(own >= 0, "worker %d was assigned nothing", w);
+        examples += own;
+    }
+    CHECK(examples > 0 && examples <= TOTAL, "a round of %d examples", examples);
+    divided->rounds++;
+    divided->smaller += examples < TOTAL;
+}
+
+/* The others are in a round that it does not come to; or, without rounds, it gives back what it has. */
+static void go_away(struct divided *divided, int w, bool rounds) {
+    struct error error = {0};
+    long place = 0;
+    divided->there[w] = false;
+    if (rounds) {
+        take_round(divided);
+    } else if (sampler_next(&divided->sampler, w, &place)) {
+        sampler_give_back(&divided->sampler, w, place);
+    }
+    sampler_bar(&divided->sampler, w);
+    sampler_stop(&divided->sampler);
+    CHECK(sampler_leave(&divided->sampler, w, divided->steps[w], &error) == OK, "%s", error.words);
+}
+
+static void come_in(struct divided *divided, int w) {
+    struct error error = {0};
+    sampler_stop(&divided->sampler);
+    if (!sampler_may_join(&divided->sampler, w)) return;
+    CHECK(sampler_join(&divided->sampler, w, &error) == OK, "%s", error.words);
+    divided->there[w] = true;
+}
+
+/* Every place is assigned once, those that somebody left with too; and nothing is lost. */
+static void check_divided(bool rounds, uint64_t seed) {
+    static struct divided divided;
+    static const int first[MOST_WORKERS] = {4, 4, 4};
+    const struct stream stream = {
+        .seed = 3, .examples = 1000, .batch = 4, .workers = MOST_WORKERS, .sizes = first};
+    struct error error = {0};
+    long leavings = 0;
+    memset(&divided, 0, sizeof divided);
+    for (int w = 0; w < 3; w++) divided.there[w] = true;
+    CHECK(sampler_open(&divided.sampler, &stream, rounds, 1, 0, NULL, &error) == OK, "%s", error.words);
+    sampler_fill(&divided.sampler);
+    for (int w = 3; w < MOST_WORKERS; w++) sampler_bar(&divided.sampler, w);
+    divide_anew(&divided);
+    for (int turn = 0; turn < 12; turn++) {
+        const struct rng_block drawn = rng_philox(seed, 2, (uint64_t)turn);
+        const int w = (int)(drawn.word[0] % MOST_WORKERS);
+        int others = 0;
+        sampler_set_limit(&divided.sampler, 0);
+        for (uint32_t r = 0; r < 1 + drawn.word[1] % 4; r++) take_round(&divided);
+        for (int v = 0; v < MOST_WORKERS; v++) others += v != w && divided.there[v];
+        if (divided.there[w] && others > 0) {
+            go_away(&divided, w, rounds);
+            leavings++;
+        } else if (!divided.there[w]) {
+            come_in(&divided, w);
+        }
+        divide_anew(&divided);
+    }
+    sampler_set_limit(&divided.sampler, 0);
+    for (bool goes = true; goes;) { /* to the end, with what is handed out anew */
+        goes = false;
+        for (int w = 0; w < MOST_WORKERS; w++)
+            if (divided.there[w] && take_places(&divided, w) >= 0) goes = true;
+    }
+    const long position = sampler_position(&divided.sampler);
+    CHECK(sampler_reached(&divided.sampler, 0) && position >= 1000 && position < 1000 + TOTAL,
+          "seed %d: ended at %ld of 1000", (int)seed, position);
+    for (long i = 0; i < DIVIDED_PLACES; i++)
+        CHECK(divided.taken[i] == (i < position), "seed %d: example %ld was assigned %d times, at %ld",
+              (int)seed, i, divided.taken[i], position);
+    CHECK(divided.sampler.in_flight == 0, "%ld are lost", divided.sampler.in_flight);
+    if (rounds)
+        CHECK(divided.smaller <= 2 * leavings &&
+                  sampler_updates_of(&divided.sampler, 1000, divided.sampler.dividing) == 84,
+              "%ld of %ld rounds are smaller, after %ld have left; %ld updates in all", divided.smaller,
+              divided.rounds, leavings, sampler_updates_of(&divided.sampler, 1000, divided.sampler.dividing));
+    sampler_close(&divided.sampler);
+}
+
+/* The last round is a whole one, whatever the number of workers. */
+static void check_filled(void) {
+    static const int sizes[][4] = {{12}, {6, 6}, {4, 4, 4}, {5, 4, 3}, {3, 3, 3, 3}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        struct stream stream = {.seed = 3, .examples = 61, .sizes = sizes[s]};
+        struct sampler sampler;
+        struct error error = {0};
+        long end = 0;
+        while (stream.workers < 4 && sizes[s][stream.workers] > 0) stream.workers++;
+        stream.batch = TOTAL / stream.workers;
+        CHECK(sampler_open(&sampler, &stream, true, 2, 0, NULL, &error) == OK, "%s", error.words);
+        sampler_fill(&sampler);
+        for (int epoch = 0; epoch < 2; epoch++) {
+            sampler_set_limit(&sampler, epoch);
+            for (bool goes = true; goes;)
+                for (int w = 0; w < stream.workers; w++) {
+                    long place = 0;
+                    goes = sampler_next(&sampler, w, &place);
+                    if (goes && place + sizes[s][w] > end) end = place + sizes[s][w];
+                }
+        }
+        CHECK(end == 132 && sampler_position(&sampler) == end && sampler_total(&sampler) == end &&
+                  sampler_updates(&sampler, stream.workers) == 11,
+              "%d workers: ended at %ld, expected 132", stream.workers, end);
+        sampler_close(&sampler);
+    }
+}
+
+static void check_divisions(void) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        check_divided(true, seed);
+        check_divided(false, seed);
+    }
+    check_filled();
+}
+
+/* After a failure, without rounds: so many batches are to be assigned again, and own ones are those that a
+ * worker had in hand. */
+static void check_in_hand(enum data_sharding sharding, const int *sizes) {
+    static const long steps[3] = {4, 6, 3};
+    const struct stream stream = {
+        .seed = 3, .examples = 1000, .batch = 4, .workers = 3, .sharding = sharding, .sizes = sizes};
+    struct sampler sampler;
+    struct error error = {0};
+    CHECK(sampler_open(&sampler, &stream, false, 1, 0, NULL, &error) == OK, "%s", error.words);
+    sampler_set_limit(&sampler, 0);
+    for (int i = 0; i < 18; i++) CHECK(sampler_next(&sampler, i % 3, &(long){0}), "nothing to assign");
+    const long before = sampler_position(&sampler);
+    long left = before;
+    for (int w = 0; w < 3; w++) {
+        left -= (6 - steps[w]) * (sizes ? sizes[w] : 1);
+        sampler_take_in_hand(&sampler, w, steps[w]);
+        sampler_take_in_hand(&sampler, w, steps[w]);
+        CHECK(sampler_own(&sampler, w) == steps[w], "worker %d: %ld batches", w, sampler_own(&sampler, w));
+    }
+    CHECK(before == 6 * (sizes ? 15 : 3) && sampler_position(&sampler) == left, "%ld of %ld, expected %ld",
+          sampler_position(&sampler), before, left);
+    sampler_close(&sampler);
+}
+
 int main(void) {
+    check_in_hand(SHARDING_SHARED, NULL);
+    check_in_hand(SHARDING_SHARED, (const int[]){3, 5, 7});
+    check_in_hand(SHARDING_SPLIT, NULL);
     check_shares();
+    check_divisions();
     check_rush();
     check_stop_in_rush();
     check_every_batch_once();

@@ -118,7 +118,7 @@ static void check_paces(void) {
         struct pace paces[2];
         int sizes[2];
         for (int w = 0; w < 2; w++) paces[w] = paces_line(&rows[i].measured[w]);
-        CHECK(paces_cut(paces, 2, 100, 1, sizes, &error) == OK, "%s", error.words);
+        CHECK(paces_cut(paces, 2, 200, 1, sizes, &error) == OK, "%s", error.words);
         for (int w = 0; w < 2; w++)
             CHECK(sizes[w] == rows[i].sizes[w], "row %d: worker %d has %d, expected %d", (int)i, w, sizes[w],
                   rows[i].sizes[w]);

@@ -153,6 +153,23 @@ cmp -s exported.onnx again.onnx || fail "--export wrote something else than trai
 [ $? -eq 2 ] && [ ! -e wrong ] || fail "--export=net.pb: $(cat out err)"
 # shellcheck disable=SC2086
 "$TRAINER" $small --out=unsaid --model=cnn --export=nowhere/net.onnx >out 2>err
-[ $? -eq 3 ] && [ -e unsaid/model.safetensors ] || fail "--export into a folder that is not there: $(cat out err)"
+[ $? -eq 3 ] && [ ! -e unsaid ] && grep -qx 'trainer: --export=nowhere/net.onnx: there is no folder nowhere' err ||
+    fail "--export into a folder that is not there: $(cat out err)"
+mkdir taken.onnx
+# shellcheck disable=SC2086
+"$TRAINER" $small --out=unsaid --model=cnn --export=taken.onnx >out 2>err
+[ $? -eq 3 ] && [ -e unsaid/model.safetensors ] && grep -q '; the run is kept: trainer export --checkpoint=unsaid FILE writes it$' err ||
+    fail "--export into what is a folder: $(cat out err)"
+for own in inside=inside inside/=inside ./within=within "$PWD/beside=beside"; do # as the shell completes them
+    rm -rf inside within beside
+    # shellcheck disable=SC2086
+    "$TRAINER" $small --out="${own%=*}" --model=cnn --export="${own#*=}/net.onnx" >out 2>err && [ -e "${own#*=}/net.onnx" ] ||
+        fail "--out=${own%=*}, --export into it: $(cat out err)"
+done
+for wrong in inner/sub inner2; do
+    # shellcheck disable=SC2086
+    "$TRAINER" $small --out=inner --model=cnn --export=$wrong/net.onnx >out 2>err
+    [ $? -eq 3 ] && [ ! -e inner ] || fail "--out=inner --export=$wrong/net.onnx: $(cat out err)"
+done
 
 [ $failures -eq 0 ]

@@ -18,9 +18,9 @@ chmod +x ssh.sh
 export SSH_LOG=$scratch/ssh.log TRAINER_SSH=$scratch/ssh.sh
 all_are_gone() { # label, folder: of whose runs nobody is left
     local tries=0
-    while pgrep -f -- "--out=$2( |\$)" >/dev/null; do
+    while [ -n "$(processes_with "--out=$2( |\$)")" ]; do
         tries=$((tries + 1))
-        [ $tries -lt $((limit * 10)) ] || { fail "$1: left behind: $(pgrep -af -- "--out=$2( |\$)")"; return; }
+        [ $tries -lt $((limit * 10)) ] || { fail "$1: left behind: $(processes_with "--out=$2( |\$)")"; return; }
         sleep 0.1
     done
 }
@@ -45,7 +45,7 @@ grep -q ', by ' err && fail "one process is no cluster: $(cat err)"
 # --- without ssh on this machine; the key by standard input ---
 "$TRAINER" keygen key >/dev/null || exit 1
 : >ssh.log
-if "$TRAINER" $common --epochs=1 --worker-hosts=127.0.0.1:1 --job=worker --task=0 --secret-file=key --start-timeout=0.1 2>&1 | grep -q 'cannot encrypt'; then
+if "$TRAINER" $common --epochs=1 --worker-hosts="127.0.0.1:$(free_ports 1)" --job=worker --task=0 --secret-file=key --start-timeout=0.1 2>&1 | grep -q 'cannot encrypt'; then
     tls=''
 else
     tls=1
@@ -85,7 +85,7 @@ endless_run() { # folder, options...
     wait_until bash -c '[ -s "$0" ] && [ "$(wc -l <"$0")" -gt 50 ]' "$1/steps.csv" # of all
 }
 endless_run killed --strategy=sync
-kill -9 "$(pgrep -f "TRAINER_RANK=2|--out=killed" -n)"
+kill -9 "$(processes_with 'TRAINER_RANK=2|--out=killed' | tail -n 1)" # the last one that was started
 finish all
 [ $code -eq 137 ] || [ $code -eq 5 ] || fail "one was killed: exit code $code: $(tail -n 5 all.err)"
 all_are_gone "one was killed" killed

@@ -1,12 +1,12 @@
 #!/bin/bash
 # What outputs leave when a run is killed at any moment, or its disk or folder goes: nothing unreadable, one line for each that cannot
-# go on, and a training that ends well. KILLS: how many moments (12).
+# go on, and a training that ends well. KILLS: how many moments (4).
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
 need python3
 cd "$scratch" || exit 1
-kills=${KILLS:-12}
+kills=${KILLS:-4}
 all=$("$TRAINER" list outputs | sed -n 's/^  \([a-z]*\) .*/\1/p')
 chosen=
 for name in $all; do # those that this build has

@@ -27,7 +27,7 @@ STEPS = {"time_s": REAL, "worker": WHOLE, "device": r"[a-z]+:[0-9]+", "epoch": W
 EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL, "test_accuracy": REAL, "examples_per_s": REAL,
           "validation_loss": "nan", "validation_accuracy": "nan"}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
-SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "microbatches": int, "optimizer": str, "schedule": str, "decay": float, "loss": str, "label_smoothing": float, "clip": float,
+SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "batch_total": int, "microbatches": int, "optimizer": str, "schedule": str, "decay": float, "loss": str, "label_smoothing": float, "clip": float,
            "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "views": str, "strategy": str, "data_sharding": str, "share": str, "data_slice": str, "compress": str, "group": int, "place": str, "schedule_pipeline": str, "kernels": str, "precision": str, "strategies": list, "machine": str, "devices": str,
            "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str, "server_bytes": list, "server_imbalance": (float, int, type(None)), "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "metric": str, "test_accuracy": float, "test_top5": float,

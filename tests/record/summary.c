@@ -61,6 +61,7 @@ static void fill_config(void) {
                                             {"strategy", "ssp"},
                                             {"optimizer", "adam:rate=0.5"},
                                             {"batch", "18"},
+                                            {"batch-total", "96"},
                                             {"schedule", "step:every=\"2\""},
                                             {"decay", "0.375"},
                                             {"clip", "0.75"},
@@ -269,7 +270,8 @@ static void test_summary(const char *path) {
                                         "strategies",
                                         "views",
                                         "test_accuracy_by_views",
-                                        "joins"};
+                                        "joins",
+                                        "batch_total"};
     static const double values[] = {
         0,       0,      0,        0,       2,    3,     4,    5.5,    6,
         7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,  0,      0.125,
@@ -279,7 +281,8 @@ static void test_summary(const char *path) {
         1.25,    0.2,    3,        4,       0.98, 0.96,  0,    0,      2 * 8e9 / (8e9 + 64),
         0,       0,      0,        20,      21,   0,     0,    0,      0,
         0,       0.99,   0,        0,       1,    0,     0,    0,      0.375,
-        0.28125, NAN,    0.015625, 0,       0,    0,     0,    0.9375, 0};
+        0.28125, NAN,    0.015625, 0,       0,    0,     0,    0.9375, 0,
+        96};
     static const char *const texts[][2] = {{"program", "trainer 1"},       {"model", "mlp:hidden=100"},
                                            {"dataset", "mnist"},           {"strategy", "ssp"},
                                            {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
@@ -439,8 +442,27 @@ static void test_epochs_full(const char *path) {
 
 static void check_epoch_line(const struct epoch_line *line, const char *wanted) {
     char text[200];
-    CHECK(strcmp(epoch_line_text(line, text, sizeof text), wanted) == 0, "\"%s\" instead of \"%s\"", text,
+    CHECK(strcmp(epoch_line_text(line, 0, text, sizeof text), wanted) == 0, "\"%s\" instead of \"%s\"", text,
           wanted);
+}
+
+static void test_narrow_line(void) {
+    static const struct {
+        int columns;
+        const char *wanted;
+    } cases[] = {
+        {79, "Epoch   3/200  loss 0.2113  test 95.41 %  412,000 examples/s  2.1 s  (ETA 34 s)"},
+        {78, "Epoch   3/200  loss 0.2113  test 95.41 %  412,000 examples/s  2.1 s"},
+        {67, "Epoch   3/200  loss 0.2113  test 95.41 %  412,000 examples/s  2.1 s"},
+        {66, "Epoch   3/200  loss 0.2113  test 95.41 %  2.1 s"},
+        {20, "Epoch   3/200  loss 0.2113  test 95.41 %  2.1 s"},
+    };
+    const struct epoch_line line = {3, 200, 0.21134, NAN, 0.95412, 412000.4, 2.08, 34.2, METRIC_ACCURACY};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char text[200];
+        CHECK(strcmp(epoch_line_text(&line, cases[c].columns, text, sizeof text), cases[c].wanted) == 0,
+              "%d columns: \"%s\"", cases[c].columns, text);
+    }
 }
 
 static void test_epoch_line(void) {
@@ -690,6 +712,7 @@ int main(void) {
     test_epochs(path);
     test_epochs_full(path);
     test_epoch_line();
+    test_narrow_line();
     test_epoch_lines_due();
     test_sentence();
     test_progress_text();

@@ -40,6 +40,7 @@ again() { # label, of what, parameter servers, workers
         names+="c$i "
         i=$((i + 1))
     done < <(tail -n +2 commands)
+    ! grep -E '<dt>(batch of all workers|group)</dt>' before/report.html || fail "$label: settings that nobody has set"
     ends 0 $names
     cmp -s run/model.safetensors before/model.safetensors || fail "$label: the commands train something else"
     rm -rf run before elsewhere

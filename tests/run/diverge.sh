@@ -59,7 +59,7 @@ done
 
 # --- nothing was learnt: said at the end, with what to try ---
 "$TRAINER" $small --epochs=5 --optimizer=sgd:rate=1e-9 --out=nothing >out 2>err || fail "a run that learns nothing: $(cat err)"
-grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), or more --epochs$' err || fail "a run that learnt nothing said: $(cat err)"
+grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), --model=mlp:hidden=20,activation=relu, or more --epochs$' err || fail "a run that learnt nothing said: $(cat err)"
 "$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=few >out 2>err || fail "a run of few updates: $(cat err)"
 ! grep -q 'nothing was learnt' err || fail "a run of few updates said: $(cat err)"
 for i in $(seq 100); do echo "$((i % 5 == 0)),$((i % 7)),$([ $((i % 5)) -eq 0 ] && echo rare || echo usual)"; done >table.csv

@@ -49,6 +49,9 @@ printf '1,2,x\n3,4\n5,6,y\n' >ragged.csv
 printf '1,2,x\n3,4,y,5\n' >longer.csv
 printf 'a,b,kind\n' >header.csv
 printf '1,2,x\n3,4,y\n5,6,x\n' >two.csv
+{ echo a,b,price; for ((i = 0; i < 400; i++)); do echo "$((i % 9)),$((i % 7)),$((100000 + 37 * i))"; done; } >houses.csv
+echo 'dense 10' >net.txt
+printf "no network at all, whatever its name says" >net.onnx
 printf '1,2,x\n3,4,z\n' >third.csv
 printf '1,2,x\n3,4,x\n5,6,x\n' >one.csv
 printf '1,2,x\n3,"4,y\n' >quote.csv
@@ -157,8 +160,8 @@ done <<'TABLE'
 2|async-lockfree: apply=nobody: expected one of server¦worker|--strategy=async-lockfree:apply=nobody
 2|async-lockfree.*apply|--strategy=async-lockfree:apply
 2|sync:.*empty|--strategy=sync:
-2|--staleness=divide: expected ignore, as gradients are never stale under --strategy=sync|--staleness=divide
-2|--staleness=divide: expected ignore, as gradients are never stale under --strategy=easgd:period=3|--staleness=divide --strategy=easgd:period=3
+2|--staleness=divide: gradients are never stale under --strategy=sync: expected --staleness=ignore|--staleness=divide
+2|--staleness=divide: gradients are never stale under --strategy=easgd:period=3: expected --staleness=ignore|--staleness=divide --strategy=easgd:period=3
 2|model "cnnn": unknown|--model=cnnn
 2|mlp: hidden=0: expected|--model=mlp:hidden=0
 2|mlp: hidden=10-: expected|--model=mlp:hidden=10-
@@ -242,6 +245,13 @@ done <<'TABLE'
 2|two.csv: found label=9, expected the number of one of its 3 columns, 1 to 3|--dataset=csv:file=two.csv,label=9
 2|bad.csv: found label=sort, expected the name or number of one of its 3 columns|--dataset=csv:file=bad.csv,label=sort
 2|csv: unknown setting "fiel"; did you mean "file"|--dataset=csv:fiel=two.csv
+2|csv: unknown setting "two.csv"; did you mean "file=two.csv"|--dataset=csv:two.csv
+2|pictures: unknown setting "data"; did you mean "dir=data"|--dataset=pictures:data
+2|dataset "two.csv": unknown; did you mean --dataset=csv:file=two.csv|--dataset=two.csv
+2|dataset "data": unknown; did you mean --dataset=pictures:dir=data|--dataset=data
+2|model "net.txt": unknown; did you mean --model=layers:net.txt|--model=net.txt
+3|houses.csv: row [0-9]+, column 3 "price": found "[0-9]+", expected one of the .* labels of the training part; target=price predicts it as a number|--dataset=csv:file=houses.csv
+3|net.onnx: expected a run.s folder or a .safetensors file; `trainer import` makes a run of a Keras or ONNX file|--resume=net.onnx
 2|csv: header=maybe: expected one of auto¦yes¦no|--dataset=csv:file=two.csv,header=maybe
 3|data: a folder, expected a file|--dataset=csv:file=data
 3|file: a file, expected a folder|--out=file

@@ -77,10 +77,10 @@ for servers in 0 1; do
     same_weights "$servers parameter servers" alone pair
 done
 new_cluster 0 2
-start w0 "$TRAINER" $hosts --job=worker --task=0 --devices=cpu:0 $few --batch=16 --microbatches=4 --out=pair --start-timeout=2
-start w1 "$TRAINER" $hosts --job=worker --task=1 --devices=cpu:0 $few --batch=16 --microbatches=2 --out=pair --start-timeout=2
+start w0 "$TRAINER" $hosts --job=worker --task=0 --devices=cpu:0 $few --batch=16 --microbatches=4 --out=pair --start-timeout=5
+start w1 "$TRAINER" $hosts --job=worker --task=1 --devices=cpu:0 $few --batch=16 --microbatches=2 --out=pair --start-timeout=5
 ends 5 w0
 finish w1
 [ $code -ne 0 ] || fail "a worker with other micro-batches took part"
-says w1 'microbatches'
+grep -qh microbatches w0.err w1.err || fail "other micro-batches: $(tail -n 3 w0.err w1.err)" # whoever refused first
 [ $failures -eq 0 ]

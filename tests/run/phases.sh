@@ -65,6 +65,22 @@ for stop in 1 2 3; do
     grep -qx "goes on under $([ $stop -lt 3 ] && echo 'local-sgd:every=2, number 2' || echo 'sync, number 3') of these strategies" out ||
         fail "stopped after $stop: $(cat out)"
 done
+# --- each part under the strategy that was typed for it: all of them are told ---
+train --out=parts --epochs=2 --strategy=sync
+resume --resume=parts --epochs=4 --strategy=async-locked
+grep -Eqx 'goes on from parts: update [0-9]+, 2.0 of 4 epochs; so far sync' out || fail "the second part: $(cat out)"
+strategies parts 'sync@1 async-locked@3'
+resume --resume=parts --epochs=5
+strategies parts 'sync@1 async-locked@3'
+resume --resume=parts --epochs=7 --strategy='ssp until epoch 6; sync'
+strategies parts 'sync@1 async-locked@3 ssp@6 sync@7'
+run 0 report parts
+grep -q 'sync, then async-locked, then ssp, then sync on ' parts/report.html || fail "report: the title: $(grep -o '[^>]* on cpu[^<]*' parts/report.html)"
+resume --resume=parts --epochs=8 --strategy=sync --out=apart
+strategies apart 'sync@1 async-locked@3 ssp@6 sync@7'
+run 0 report apart
+grep -q "sync until epoch 2; async-locked until epoch 5; ssp until epoch 6; sync&#39;" apart/report.html || fail "report: how to repeat it: $(grep -o 'trainer --model[^<]*' apart/report.html)"
+
 # The first steps of local-sgd are those of the training: who goes on has taken them, and who comes to it later.
 train --out=whole --replace --epochs=4 --strategy=local-sgd:every=4,sync_steps=6
 train --out=stopped --replace --epochs=4 --strategy=local-sgd:every=4,sync_steps=6 --stop-after=2
@@ -76,7 +92,7 @@ same_weights "the first steps of local-sgd, behind those of sync" whole later
 # Under another list it begins with the first strategy whose epoch has not passed.
 train --out=other --epochs=4 --strategy=sync --stop-after=2 --optimizer=sgd:rate=0.1 --schedule=cosine
 resume --resume=other --strategy='async-locked until epoch 2; ssp until epoch 3; sync'
-strategies other 'async-locked@1 ssp@3 sync@4'
+strategies other 'sync@1 ssp@3 sync@4'
 # Two workers' updates were half as many under sync; the schedule is halfway down all the same.
 look rates other 3 0.04 0.055 >rate || fail "other: the rate goes on at $(cat rate)"
 look rates other 4 0.01 0.02 >rate || fail "other: the rate of the last epoch begins at $(cat rate)"

@@ -292,10 +292,22 @@ grep -q '3 of 3 epochs are done already, and nothing is changed' err || fail "re
 grep -q '3 of 2 epochs are done already, and nothing is changed' err || fail "resuming a run for fewer epochs says: $(cat err)"
 find over -type f -exec sha256sum {} + | sort | cmp -s - before || fail "resuming a run that is over changed it"
 
-# One that was killed behind its last checkpoint has no model yet: it is written.
-mv over/model.safetensors model && rm over/summary.json
-"$TRAINER" --quiet --resume=over >out 2>err || fail "killed behind its last checkpoint: exit code $?: $(cat err)"
-cmp -s model over/model.safetensors && [ -s over/summary.json ] || fail "killed behind its last checkpoint: has $(ls over)"
+# One that was killed behind its last checkpoint has no model and no summary yet, or those of where it was interrupted before: they are
+# written.
+train --out=earlier --epochs=2 --print-every=0
+mv over/model.safetensors model
+cp over/summary.json summary
+for left in none model.safetensors summary.json; do
+    rm -f over/model.safetensors over/summary.json
+    [ $left != summary.json ] || cp model over/model.safetensors
+    [ $left = none ] || cp earlier/$left over
+    "$TRAINER" --quiet --resume=over >out 2>err || fail "killed behind its last checkpoint: exit code $?: $(cat err)"
+    cmp -s model over/model.safetensors || fail "killed behind its last checkpoint, with an earlier $left: has $(ls over)"
+    for key in epochs examples updates test_accuracy; do
+        [ "$(python3 look.py summary summary $key)" = "$(python3 look.py summary over/summary.json $key)" ] ||
+            fail "killed behind its last checkpoint, with an earlier $left: $key is $(python3 look.py summary over/summary.json $key)"
+    done
+done
 
 # The time of the first line after going on is of what was done since. A machine that others use may be busy just then: five tries.
 before=$(python3 look.py summary over/summary.json train_seconds)
@@ -306,6 +318,36 @@ for try in 1 2 3 4 5; do
     ! awk -v before="$before" '$1 >= before * 1e3 { bad = 1 } END { exit bad || NR == 0 }' times || break
     [ $try -lt 5 ] || fail "AvgTime after going on counts what was before: $(head -n 2 times)"
 done
+
+# A table that has grown, or lost rows, since: by epochs, not by examples, and whoever reads is told.
+rows() { for ((i = $1; i < $2; i++)); do echo "$((i % 7)),$((i % 11)),$([ $((i % 7)) -gt 3 ] && echo high || echo low)"; done; }
+table=(--dataset=csv:file=table.csv --devices=cpu:0 --quiet)
+rows 0 200 >table.csv
+"$TRAINER" "${table[@]}" --epochs=6 --out=grown >out 2>err || fail "a table: $(cat err)"
+"$TRAINER" evaluate --checkpoint=grown >out 2>err && [ ! -s err ] || fail "the same table: $(cat err)"
+for count in 500 100; do
+    rows 0 $count >table.csv
+    words="was trained on [0-9]+ examples, the training part of csv:file=table.csv has $((count * 4 / 5)) now: what was trained on may be among what is tested"
+    "$TRAINER" evaluate --checkpoint=grown >out 2>err && grep -Eqx "trainer: the network $words" err || fail "$count rows, evaluated: $(cat err)"
+    "$TRAINER" --resume=grown --epochs=$((count == 500 ? 8 : 9)) "${table[@]:1}" >out 2>err && grep -Eqx "trainer: grown $words" err || fail "$count rows: $(cat err)"
+done
+rows 0 300 >table.csv
+for typed in "" "${table[0]}"; do # a leader that restarts types all of it
+    cp -r grown again
+    # shellcheck disable=SC2086 # none, or one
+    "$TRAINER" --resume=again --epochs=10 $typed "${table[@]:1}" >out 2>err && grep -q 'was trained on 80 examples, the training part of .* has 240 now' err || fail "typed: '$typed': $(cat err)"
+    # shellcheck disable=SC2086
+    "$TRAINER" evaluate --checkpoint=grown $typed >out 2>err && grep -q 'was trained on 80 examples, the training part of .* has 240 now' err || fail "evaluate: typed: '$typed': $(cat err)"
+    rm -r again
+done
+rows 0 100 >table.csv
+for part in --validation=0.2 --data-slice=1/2 --dataset=csv:file=table.csv,take=50; do # other parts of the same rows
+    cp -r grown again
+    "$TRAINER" --resume=again --epochs=10 $part "${table[@]:1}" >out 2>err && [ ! -s err ] || fail "$part: $(cat err)"
+    rm -r again
+done
+[ "$(cut -d, -f1 grown/epochs.csv | tr '\n' ' ')" = 'epoch 1 2 3 4 5 6 7 8 9 ' ] || fail "a table that has changed: epochs $(cut -d, -f1 grown/epochs.csv | tr '\n' ' ')"
+"$TRAINER" evaluate --checkpoint=grown >out 2>err && [ ! -s err ] || fail "the table as it is now: $(cat err)"
 
 # A new run in the same folder: what the earlier one left must not pass for what this one, which fails, did.
 "$TRAINER" --quiet --replace --out=over --model=softmax --devices=cpu:0 --fail=worker:0@step:2 --on-loss=stop >out 2>err

@@ -5,7 +5,7 @@
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
-kills=${KILLS:-7}
+kills=${KILLS:-4}
 cd "$scratch" || exit 1
 
 # The data behind a safetensors file's header, which has times in it.

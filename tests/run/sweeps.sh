@@ -91,12 +91,15 @@ resumed_run() { rm -rf resumed && cp -r start resumed; }
 # shellcheck disable=SC2034 # by their names
 new=("${small[@]}" --checkpoint-every=0.001 --out=new) resumed=(--quiet --resume=resumed --devices=cpu:0,cpu:1 --threads=1 --epochs=2)
 
-# A limit counts for standard error as well, but not for a pipe.
+# A limit counts for standard error as well, but not for a pipe. What the thread sanitizer writes before main begins is killed where it
+# may write nothing; a byte will do.
+least=0
+! grep -q -e '-fsanitize=[^ ]*thread' "$BUILD/flags" || least=1
 fail_sizes() { # new|resumed|bare
     local kind=$1 bytes step code tries=0 options
     step=$((25 * $(stride 8 20)))
     declare -n options=$kind
-    for ((bytes = 0; bytes < 100000; bytes += step)); do
+    for ((bytes = least; bytes < 100000; bytes += step)); do
         "${kind}_run"
         prlimit --fsize="$bytes" "$TRAINER" "${options[@]}" 2>&1 >/dev/null | cat >err
         code=${PIPESTATUS[0]}
@@ -151,11 +154,13 @@ fail_requests none list
 fail_requests none devices
 
 # --- each call; last, because not every kernel asks ---
+own=0 # that the thread sanitizer makes before main begins: a listing writes nothing
+"$fail_nth" report 500 once "$TRAINER" list >out 2>err && read -r own what <report
 fail_calls() { # new|resumed, once|full
     local kind=$1 how=$2 n calls what code failed=0 step options
     step=$([ $how = once ] && stride 1 9 || stride 3 13)
     declare -n options=$kind
-    for ((n = 1; n < 500; n += step)); do
+    for ((n = own + 1; n < 500; n += step)); do
         "${kind}_run"
         "$fail_nth" report "$n" "$how" "$TRAINER" "${options[@]}" >out 2>err
         code=$?
