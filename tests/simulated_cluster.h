@@ -199,6 +199,19 @@ static inline void cluster_start(struct simulated_cluster *all, const struct sce
     }
 }
 
+/* Of one that trains for longer than this takes: until it does; then, so much later, one starts that the
+ * scenario has as absent. */
+static inline void cluster_await_training(const struct simulated_cluster *all) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s/steps.csv", all->folder, all->processes[0].name);
+    for (int tries = 0; access(path, F_OK) != 0 && tries < 6000; tries++) world_sleep(all->world, 0.01);
+}
+
+static inline void cluster_start_late(struct simulated_cluster *all, int process, double seconds) {
+    world_sleep(all->world, seconds);
+    start_process(&all->processes[process]);
+}
+
 static inline void cluster_join(struct simulated_cluster *all) {
     for (int i = 0; i < all->count; i++) world_join(all->processes[i].thread);
 }

@@ -260,7 +260,9 @@ int followers_meet(struct host *host, struct error *error) {
 }
 
 bool followers_are_met(const struct host *host, int follower) {
-    return host->followers[follower].endpoint && host->followers[follower].greeted;
+    const struct follower *met = &host->followers[follower];
+    if (host->settings.least > 0 && (!met->ready || upgrade_is_pending(met->endpoint))) return false;
+    return met->endpoint && met->greeted;
 }
 
 bool followers_wait_no_more(const struct host *host) {

@@ -12,8 +12,10 @@ int followers_meet(struct host *host, struct error *error);
 /* What the others say. Now and then: a worker that comes meanwhile is told why we end. Errors: ERROR_PEER:
  * one refuses. */
 int followers_look(struct host *host, struct error *error);
-bool followers_are_met(const struct host *host, int follower); /* it has taken our hello */
-bool followers_are_busy(const struct host *host);              /* one is being connected to */
+/* It has taken our hello, and where workers may join heard its session repeated: it hears with whom all
+ * begin. */
+bool followers_are_met(const struct host *host, int follower);
+bool followers_are_busy(const struct host *host);     /* one is being connected to */
 bool followers_wait_no_more(const struct host *host); /* all workers have come to one: it lets no other in */
 void followers_tell(struct host *host);               /* that we are there */
 /* Hears those who have not said yet that all have come to them. *missing: the first of these; NULL: none. */

@@ -28,7 +28,7 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 9, FRAME_HEADER_BYTES = 64 };
+enum { FRAME_VERSION = 10, FRAME_HEADER_BYTES = 64 };
 
 /* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \
@@ -57,7 +57,8 @@ enum { FRAME_VERSION = 9, FRAME_HEADER_BYTES = 64 };
         row(PROBE, "a probe")          /* anybody: how are you? */                                           \
         row(STATUS, "a status")        /* host, to a probe: in words */                                      \
         row(CHANGE, "a change")        /* leader to follower: the next segment is another strategy's */      \
-        row(LINK, "a link's address")  /* either: where it is over UCX (upgrade.h) */
+        row(LINK, "a link's address")  /* either: where it is over UCX (upgrade.h) */                        \
+        row(ADMIT, "an admission")     /* leader to follower, at a pause: who takes which place; its answer */
 
 enum frame_type {
     FRAME_NONE,

@@ -112,8 +112,9 @@ void handshake_say_gone(struct host *host, const char *name, const char *why) {
 /* One that another server does not wait for any more can come again here, but not there. */
 static void drop_peer(struct host *host, int index, const char *why) {
     handshake_say_gone(host, host->peers[index].name, why);
-    if (followers_wait_no_more(host))
+    if (followers_wait_no_more(host) || host->joins)
         error_set(&host->lost, ERROR_PEER, "%s has gone before the training began", host->peers[index].name);
+    if (host->joins) return; /* its place stays one */
     endpoint_close(host->peers[index].endpoint);
     host->peers[index] = host->peers[--host->count];
 }
@@ -135,7 +136,7 @@ static bool has_ended(struct endpoint *endpoint) {
 
 static void drop_gone(struct host *host) {
     for (int i = host->count - 1; i >= 0; i--)
-        if (has_ended(host->peers[i].endpoint)) drop_peer(host, i, NULL);
+        if (host->peers[i].endpoint && has_ended(host->peers[i].endpoint)) drop_peer(host, i, NULL);
     if (host->leader && has_ended(host->leader)) drop_leader(host, NULL);
 }
 
@@ -479,6 +480,7 @@ int handshake_watch(struct host *host, struct error *error) {
         struct peer *peer = &host->peers[i];
         char words[60];
         bool ended = false;
+        if (!peer->endpoint) continue; /* nobody has this place yet */
         const bool speaks = hear_beats(host, peer->endpoint, &peer->heard_s, &ended);
         if (speaks && says_why_it_goes(peer->endpoint)) RETURN_IF(hear_word(host, peer, error));
         if (speaks) continue;
@@ -501,7 +503,8 @@ bool handshake_is_busy(const struct host *host) {
 void handshake_tell(struct host *host, const char *words) {
     drop_gone(host);
     for (int i = host->count - 1; i >= 0; i--)
-        if (!handshake_beat(host, host->peers[i].endpoint, words, &host->peers[i].took_s))
+        if (host->peers[i].endpoint &&
+            !handshake_beat(host, host->peers[i].endpoint, words, &host->peers[i].took_s))
             drop_peer(host, i, "it takes no word");
     if (host->leader && !handshake_beat(host, host->leader, words, &host->leader_took_s))
         drop_leader(host, "it takes no word");

@@ -39,7 +39,15 @@ static int check_waiting(const struct host *host, double waited_s, const char *w
 
 /* --- until all are there --- */
 
+static bool leader_is_missing(const struct host *host) {
+    if (host->settings.cluster->task == 0) return false;
+    if (!host->leader || !host->leader_ready || upgrade_is_pending(host->leader)) return true;
+    return host->settings.least > 0 && !joins_know_first(host);
+}
+
 static bool is_missing(const struct host *host, int task) {
+    if (host->settings.least > 0 && host->settings.cluster->task > 0)
+        return joins_is_first(host, task) && !joins_has_come(host, task);
     const struct peer *first = handshake_find_peer(host, task, -1);
     int come = 0;
     for (int i = 0; i < host->count; i++)
@@ -58,8 +66,7 @@ static const char *name_missing(const struct host *host, char *words, size_t byt
     struct text names = text_into(words, bytes);
     char server[64];
     snprintf(server, sizeof server, "the %s", cluster_server(cluster));
-    if (cluster->task > 0 && !(host->leader && host->leader_ready && !upgrade_is_pending(host->leader)))
-        add_name(&names, server, 0, address_of(host, 0)->text);
+    if (leader_is_missing(host)) add_name(&names, server, 0, address_of(host, 0)->text);
     for (int f = 0; f < host->follower_count; f++)
         if (!followers_are_met(host, f)) add_name(&names, server, f + 1, address_of(host, f + 1)->text);
     for (int task = 0; task < cluster->workers.count; task++)
@@ -126,6 +133,7 @@ static int wait_for_all(struct host *host, struct error *error) {
         RETURN_IF(look(host, &looked, &said, words, error));
         RETURN_IF(host_let_in(host, pause_s, &moved, error));
         RETURN_IF(handshake_hear(host, &moved, error));
+        RETURN_IF(joins_hear_first(host, error));
         const bool busy = handshake_is_busy(host) || followers_are_busy(host);
         pause_s = moved ? LEAST_S : fmin(2.0 * pause_s, busy ? BUSY_S : ACCEPT_S);
     }
@@ -155,6 +163,7 @@ void host_close(struct host *host) {
     endpoint_close(host->leader);
     listener_close(host->listener);
     memory_free(host->peers);
+    memory_free(host->first);
     *host = (struct host){0};
 }
 
@@ -200,6 +209,7 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
     const uint64_t floats = host->settings.fingerprint->floats;
     uint64_t end = welcome->end;
     own.workers = host->count;
+    RETURN_IF(joins_say_first(host, error));
     RETURN_IF(await_followers(host, error));
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];

@@ -35,6 +35,7 @@ struct peer {
     struct packed packed;         /* of the slice */
     const float *owed;            /* [slice] by all workers, where anything is packed; borrowed */
     bool owes;                    /* packed.kept is what it owes: it has said so at a pause */
+    bool unmet;                   /* another server has not met it: it is told to come again */
     struct rank_offer offer;      /* as in its hello */
     bool sums, root; /* the gradient of the batch in hand goes into a sum; this worker receives it */
 };
@@ -118,6 +119,8 @@ struct host {
     uint32_t leader_session; /* it repeats it: no recording of it does */
     uint64_t leader_process; /* as it calls itself */
     bool leader_ready;       /* it has repeated it */
+    uint64_t *first; /* [workers of the cluster] of a follower that workers join: with which processes */
+    uint32_t first_session; /* all begin, 0: without one; as the leader of this session has said */
     double leader_heard_s, leader_took_s;
     struct hello hello;  /* of whom is heard just now */
     struct error lost;   /* a worker or a follower that has gone, and cannot come again */

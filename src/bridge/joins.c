@@ -7,8 +7,11 @@
 #include "../base/memory.h"
 #include "../data/stream.h"
 #include "door.h"
+#include "followers.h"
 #include "guests.h"
 #include "handshake.h"
+#include "lead.h"
+#include "upgrade.h"
 
 /* Between two looks, as long as nothing comes: twice as long each time. */
 #define LEAST_S 1e-3
@@ -46,13 +49,14 @@ int joins_read(const struct config *config, const struct cluster *cluster, int *
     const int workers = cluster->workers.count;
     int most = workers;
     *least = 0;
-    if (!config->workers[0]) return OK;
-    if (cluster->ps.count != 1 || cluster->mirrored)
-        return error_set(error, ERROR_USAGE,
-                         "--workers=%s: found %d parameter servers, expected one, which workers can join",
-                         config->workers, cluster->mirrored ? 0 : cluster->ps.count);
+    if (!config_may_be_joined(config)) return OK;
+    if (cluster->mirrored || cluster->ps.count == 0)
+        return error_set(
+            error, ERROR_USAGE,
+            "--workers=%s: found no parameter server, expected one or more, which workers can join",
+            config->workers);
     if (!get_range(config->workers, least, &most) || *least < 1 || *least > most)
-        return error_set(error, ERROR_USAGE, "--workers=%s: expected LEAST..MOST, as in 2..8",
+        return error_set(error, ERROR_USAGE, "--workers=%s: expected LEAST..MOST, as in 2..8, or all",
                          config->workers);
     if (most != workers)
         return error_set(error, ERROR_USAGE, "--workers=%s: the cluster has %d worker%s, expected %d",
@@ -70,7 +74,62 @@ int joins_read(const struct config *config, const struct cluster *cluster, int *
 bool joins_enough(const struct host *host) {
     int ready = 0;
     for (int i = 0; i < host->count; i++) ready += host->peers[i].ready;
-    return host->settings.least > 0 && ready >= host->settings.least;
+    for (int f = 0; f < host->follower_count; f++)
+        if (!followers_are_met(host, f)) return false;
+    return host->settings.least > 0 && host->settings.cluster->task == 0 && ready >= host->settings.least;
+}
+
+bool joins_know_first(const struct host *host) {
+    return host->leader && host->leader_ready && host->first && host->first_session == host->leader_session;
+}
+
+/* Whether all of its first word is there, or something else. */
+static bool has_said_first(const struct host *host) {
+    uint8_t bytes[FRAME_HEADER_BYTES + ADMIT_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    const size_t count = endpoint_peek(host->leader, bytes, sizeof bytes, 0.0, &(bool){false});
+    if (count < FRAME_HEADER_BYTES) return false;
+    if (frame_unpack_header(&header, bytes, ADMIT_BYTES, "", &ignored) != OK) return true;
+    return header.type != FRAME_GOODBYE && header.type != FRAME_HEARTBEAT &&
+           count >= FRAME_HEADER_BYTES + header.bytes;
+}
+
+int joins_hear_first(struct host *host, struct error *error) {
+    const int places = host->settings.cluster->workers.count;
+    struct frame_header header;
+    if (host->settings.least == 0 || !host->leader || !host->leader_ready || joins_know_first(host) ||
+        upgrade_is_pending(host->leader) || !has_said_first(host))
+        return OK;
+    if (!host->first) RETURN_IF(memory_array(&host->first, places, "places", error));
+    RETURN_IF(frame_read_header(host->leader, "with whom all begin", ADMIT_BYTES, &header, 0.0, error));
+    RETURN_IF(admit_receive(host->leader, &header, 0, host->first, places, 0.0, error));
+    host->first_session = host->leader_session;
+    return OK;
+}
+
+bool joins_is_first(const struct host *host, int task) {
+    return joins_know_first(host) && host->first[task] != 0;
+}
+
+bool joins_has_come(const struct host *host, int task) {
+    const struct peer *peer = handshake_find_peer(host, task, -1);
+    return peer && peer->ready && peer->process == host->first[task] && !upgrade_is_pending(peer->endpoint);
+}
+
+int joins_say_first(struct host *host, struct error *error) {
+    uint64_t *first;
+    int code = OK;
+    if (!host->joins || host->follower_count == 0) return OK;
+    RETURN_IF(memory_array(&first, host->count, "places", error));
+    for (int i = 0; i < host->count; i++) first[i] = host->peers[i].endpoint ? host->peers[i].process : 0;
+    for (int f = 0; f < host->follower_count && code == OK; f++) {
+        const struct follower *follower = &host->followers[f];
+        code = admit_send(follower->endpoint, 0, first, host->count, host->settings.timeout_s, error);
+        if (code != OK) code = host_blame(follower->endpoint, follower->name, error);
+    }
+    memory_free(first);
+    return code;
 }
 
 /* What is refused there is said to who comes: the training's thread alone speaks to the user. */
@@ -119,12 +178,16 @@ static int seat(struct host *host, int index) {
     return task;
 }
 
+static bool begins(const struct host *host, const struct peer *peer) {
+    return peer->ready && (!host->leader || peer->process == host->first[peer->task]);
+}
+
 int joins_open(struct host *host, struct error *error) {
     if (host->settings.least == 0) return OK;
     RETURN_IF(memory_array(&host->joins, 1, "a room for who joins", error));
     RETURN_IF(open_room(host, error));
     for (int i = host->joins->room.count - 1; i >= 0; i--)
-        if (host->joins->room.peers[i].ready) seat(host, i);
+        if (begins(host, &host->joins->room.peers[i])) seat(host, i);
     return OK;
 }
 
@@ -150,7 +213,7 @@ void joins_release(struct host *host, int place) {
 }
 
 static bool may_take(const struct host *host, const struct peer *peer) {
-    return peer->ready && !atomic_load(&host->joins->held[peer->task]);
+    return peer->ready && !peer->unmet && !atomic_load(&host->joins->held[peer->task]);
 }
 
 static bool is_anyone_ready(const struct host *host) {
@@ -158,6 +221,20 @@ static bool is_anyone_ready(const struct host *host) {
     for (int i = 0; i < room->count; i++)
         if (may_take(host, &room->peers[i])) return true;
     return false;
+}
+
+/* The door's thread, which has the guests. */
+static void refuse_unmet(struct host *room) {
+    for (int i = room->count - 1; i >= 0; i--) {
+        struct guest guest = {.endpoint = room->peers[i].endpoint};
+        char words[200];
+        if (!room->peers[i].unmet) continue;
+        snprintf(words, sizeof words, "%s is not there at every %s: it is to come again", room->peers[i].name,
+                 cluster_server(room->settings.cluster));
+        room->peers[i] = room->peers[--room->count];
+        guest_refuse(room, &guest, words, FAILURE_FOR_NOW, true);
+        guests_add(room, &guest);
+    }
 }
 
 void joins_attend(struct host *host, double seconds) {
@@ -169,6 +246,7 @@ void joins_attend(struct host *host, double seconds) {
     if (host_let_in(room, joins->pause_s, &moved, &ignored) != OK) world_sleep(host->settings.world, seconds);
     lock_take(&joins->lock);
     handshake_hear(room, &moved, &ignored);
+    refuse_unmet(room);
     if (now >= joins->beaten_s + BEAT_S) {
         handshake_tell(room, "");
         joins->beaten_s = now;
@@ -198,32 +276,55 @@ static void clear_place(struct host *host, int task) {
     name_place(host, task, peer);
 }
 
-/* The first who may; its place; -1: nobody. */
-static int seat_one(struct host *host, const bool *is_free) {
+/* Of those in the room; -1: it is not there, or not ready. */
+static int find(const struct host *host, int place, uint64_t process) {
+    const struct host *room = &host->joins->room;
+    for (int i = 0; i < room->count; i++)
+        if (may_take(host, &room->peers[i]) && room->peers[i].task == place &&
+            room->peers[i].process == process)
+            return i;
+    return -1;
+}
+
+bool joins_next(struct host *host, const bool *is_free, int *place, uint64_t *process) {
     struct joins *joins = host->joins;
-    int task = -1;
+    *place = -1;
     lock_take(&joins->lock);
-    for (int i = 0; i < joins->room.count && task < 0; i++) {
+    for (int i = 0; i < joins->room.count && *place < 0; i++) {
         const struct peer *peer = &joins->room.peers[i];
         if (!may_take(host, peer) || !is_free[peer->task]) continue;
-        clear_place(host, peer->task);
-        task = seat(host, i);
+        *place = peer->task;
+        *process = peer->process;
+    }
+    lock_release(&joins->lock);
+    return *place >= 0;
+}
+
+bool joins_seat(struct host *host, int place, uint64_t process) {
+    struct joins *joins = host->joins;
+    lock_take(&joins->lock);
+    const int index = find(host, place, process);
+    if (index >= 0) {
+        clear_place(host, place);
+        seat(host, index);
     }
     atomic_store(&joins->anyone, is_anyone_ready(host));
     lock_release(&joins->lock);
-    return task;
+    return index >= 0;
 }
 
-void joins_take(struct host *host, const struct welcome *welcome, const bool *is_free, int *place) {
-    struct welcome own = *welcome;
-    own.workers = host->count;
-    while ((*place = seat_one(host, is_free)) >= 0) {
-        struct error gone = {0};
-        own.worker = *place;
-        if (host_welcome_one(host, &host->peers[*place], &own, &gone) == OK) return;
-        clear_place(host, *place); /* it may come again */
-        joins_release(host, *place);
-    }
+void joins_unseat(struct host *host, int place) {
+    clear_place(host, place);
+    joins_release(host, place);
+}
+
+void joins_refuse(struct host *host, int place, uint64_t process) {
+    struct joins *joins = host->joins;
+    lock_take(&joins->lock);
+    const int index = find(host, place, process);
+    if (index >= 0) joins->room.peers[index].unmet = true;
+    atomic_store(&joins->anyone, is_anyone_ready(host));
+    lock_release(&joins->lock);
 }
 
 struct endpoint *joins_waiting(const struct host *host, int index) {

@@ -60,45 +60,60 @@ int slice_receive(struct endpoint *endpoint, const struct frame_header *header, 
     return OK;
 }
 
-int tallies_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *values, int count,
-                 double timeout_s, struct error *error) {
+/* Numbers, in an order that both know. */
+static int numbers_send(struct endpoint *endpoint, enum frame_type type, uint64_t turn,
+                        const uint64_t *values, int count, double timeout_s, struct error *error) {
     const size_t room = ((size_t)count + 1) * sizeof *values;
     uint8_t *bytes;
-    RETURN_IF(memory_array(&bytes, room, "tallies", error));
+    RETURN_IF(memory_array(&bytes, room, "numbers", error));
     struct frame_writer writer = {.bytes = bytes, .room = room};
     frame_put_u64(&writer, turn);
     for (int i = 0; i < count; i++) frame_put_u64(&writer, values[i]);
     const struct piece piece = {bytes, writer.used};
-    const int code = frame_write(endpoint, FRAME_TALLIES, 0, &piece, 1, timeout_s, error);
+    const int code = frame_write(endpoint, type, 0, &piece, 1, timeout_s, error);
     memory_free(bytes);
     return code;
 }
 
-/* In the order of the fields. */
-static int get_tallies(const struct endpoint *endpoint, struct frame_reader *reader, uint64_t turn,
-                       uint64_t *values, int count, struct error *error) {
-    RETURN_IF(check_turn(endpoint, FRAME_TALLIES, frame_get_u64(reader), turn, error));
-    for (int i = 0; i < count; i++) {
-        values[i] = frame_get_u64(reader);
-        if (values[i] > tally_most)
-            return error_set(error, ERROR_PEER, "%s: tallies with %llu, expected at most %llu",
-                             endpoint_name(endpoint), (unsigned long long)values[i],
-                             (unsigned long long)tally_most);
-    }
-    return OK;
+static int numbers_receive(struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,
+                           uint64_t turn, uint64_t *values, int count, double timeout_s,
+                           struct error *error) {
+    const size_t bytes = ((size_t)count + 1) * sizeof *values;
+    uint8_t *block = NULL;
+    RETURN_IF(frame_expect(endpoint, header, type, bytes, error));
+    RETURN_IF(memory_array(&block, bytes, "numbers", error));
+    struct frame_reader reader = {.bytes = block, .length = bytes};
+    int code = frame_read_payload(endpoint, header, block, timeout_s, error);
+    if (code == OK) code = check_turn(endpoint, type, frame_get_u64(&reader), turn, error);
+    for (int i = 0; i < count && code == OK; i++) values[i] = frame_get_u64(&reader);
+    memory_free(block);
+    return code;
+}
+
+int tallies_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *values, int count,
+                 double timeout_s, struct error *error) {
+    return numbers_send(endpoint, FRAME_TALLIES, turn, values, count, timeout_s, error);
 }
 
 int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t turn,
                     uint64_t *values, int count, double timeout_s, struct error *error) {
-    const size_t bytes = ((size_t)count + 1) * sizeof *values;
-    uint8_t *block = NULL;
-    RETURN_IF(frame_expect(endpoint, header, FRAME_TALLIES, bytes, error));
-    RETURN_IF(memory_array(&block, bytes, "tallies", error));
-    struct frame_reader reader = {.bytes = block, .length = bytes};
-    int code = frame_read_payload(endpoint, header, block, timeout_s, error);
-    if (code == OK) code = get_tallies(endpoint, &reader, turn, values, count, error);
-    memory_free(block);
-    return code;
+    RETURN_IF(numbers_receive(endpoint, header, FRAME_TALLIES, turn, values, count, timeout_s, error));
+    for (int i = 0; i < count; i++)
+        if (values[i] > tally_most)
+            return error_set(error, ERROR_PEER, "%s: tallies with %llu, expected at most %llu",
+                             endpoint_name(endpoint), (unsigned long long)values[i],
+                             (unsigned long long)tally_most);
+    return OK;
+}
+
+int admit_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *values, int count, double timeout_s,
+               struct error *error) {
+    return numbers_send(endpoint, FRAME_ADMIT, turn, values, count, timeout_s, error);
+}
+
+int admit_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t turn,
+                  uint64_t *values, int count, double timeout_s, struct error *error) {
+    return numbers_receive(endpoint, header, FRAME_ADMIT, turn, values, count, timeout_s, error);
 }
 
 int turn_send(struct endpoint *endpoint, enum frame_type type, uint64_t turn, const uint8_t *bytes,
@@ -122,26 +137,32 @@ int turn_receive(struct endpoint *endpoint, const struct frame_header *header, e
 }
 
 /* What the schedule is ahead of the versions can be negative. */
-void change_put(int phase, long version, long schedule_ahead, uint8_t bytes[CHANGE_BYTES]) {
+void change_put(const struct phase_change *change, uint8_t bytes[CHANGE_BYTES]) {
     struct frame_writer writer = {.bytes = bytes, .room = CHANGE_BYTES};
-    frame_put_u64(&writer, (uint64_t)phase);
-    frame_put_u64(&writer, (uint64_t)version);
-    frame_put_u64(&writer, (uint64_t)schedule_ahead);
+    frame_put_u64(&writer, (uint64_t)change->phase);
+    frame_put_u64(&writer, (uint64_t)change->version);
+    frame_put_u64(&writer, (uint64_t)change->schedule_ahead);
+    frame_put_u64(&writer, (uint64_t)change->workers);
+    frame_put_u64(&writer, (uint64_t)change->total);
 }
 
-int change_get(int *phase, long *version, long *schedule_ahead, int phases, const uint8_t bytes[CHANGE_BYTES],
+int change_get(struct phase_change *change, int phases, int workers, const uint8_t bytes[CHANGE_BYTES],
                struct error *error) {
     struct frame_reader reader = {.bytes = bytes, .length = CHANGE_BYTES};
-    const uint64_t number = frame_get_u64(&reader), updates = frame_get_u64(&reader);
-    const int64_t ahead = (int64_t)frame_get_u64(&reader);
-    if (number >= (uint64_t)phases)
-        return error_set(error, ERROR_PEER, "strategy %llu, expected 0 to %d", (unsigned long long)number,
+    const uint64_t phase = frame_get_u64(&reader), updates = frame_get_u64(&reader);
+    const int64_t ahead = (int64_t)frame_get_u64(&reader), most = (int64_t)version_most;
+    const uint64_t working = frame_get_u64(&reader), total = frame_get_u64(&reader);
+    if (phase >= (uint64_t)phases)
+        return error_set(error, ERROR_PEER, "strategy %llu, expected 0 to %d", (unsigned long long)phase,
                          phases - 1);
-    if (updates > version_most || ahead > (int64_t)version_most || ahead < -(int64_t)version_most)
+    if (updates > version_most || ahead > most || ahead < -most)
         return error_set(error, ERROR_PEER, "a change at version %llu, %lld ahead, expected at most %llu",
                          (unsigned long long)updates, (long long)ahead, (unsigned long long)version_most);
-    *phase = (int)number;
-    *version = (long)updates;
-    *schedule_ahead = (long)ahead;
+    if (working == 0 || working > (uint64_t)workers || total > version_most)
+        return error_set(error, ERROR_PEER,
+                         "a change with %llu workers and %llu batches, expected 1 to %d and at most %llu",
+                         (unsigned long long)working, (unsigned long long)total, workers,
+                         (unsigned long long)version_most);
+    *change = (struct phase_change){(int)phase, (long)updates, (long)ahead, (int)working, (long)total};
     return OK;
 }

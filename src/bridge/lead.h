@@ -1,11 +1,13 @@
 /* What the leader, the first parameter server, and its followers say to each other: the leader sends the
- * slices at the start, starts each segment, and fetches the results at each pause. Segments and fetches have
- * a number, their turn, from 1, and an answer that of its fetch: so what comes twice, or late, is found out.
- */
+ * slices at the start, starts each segment, fetches the results at each pause, and says who takes part from
+ * then on. Each of these has a number of its own, its turn, from 1, and an answer has the turn of what it
+ * answers: so what comes twice, or late, is found out. */
 #ifndef TRAINER_BRIDGE_LEAD_H
 #define TRAINER_BRIDGE_LEAD_H
 
 #include "../device/update.h"
+#include "../store/phases.h"
+#include "addresses.h"
 #include "frame.h"
 
 /* A piece [begin, end) of a state's vectors, each of which begins with float 0 of the whole. */
@@ -29,13 +31,26 @@ int tallies_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *value
 int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t turn,
                     uint64_t *values, int count, double timeout_s, struct error *error);
 
-/* What a CHANGE has behind its turn: the number of the strategy, from 0; the version of all slices;
- * schedule_ahead (struct store_settings). Errors: ERROR_PEER: one out of its range; `phases`: how many
- * strategies there are. */
-enum { CHANGE_BYTES = 24 };
-void change_put(int phase, long version, long schedule_ahead, uint8_t bytes[CHANGE_BYTES]);
-int change_get(int *phase, long *version, long *schedule_ahead, int phases, const uint8_t bytes[CHANGE_BYTES],
+/* What a CHANGE has behind its turn; a byte for each worker follows: whether it takes part. Errors:
+ * ERROR_PEER: a field out of its range, which has so many phases and workers. */
+enum { CHANGE_BYTES = 40 };
+void change_put(const struct phase_change *change, uint8_t bytes[CHANGE_BYTES]);
+int change_get(struct phase_change *change, int phases, int workers, const uint8_t bytes[CHANGE_BYTES],
                struct error *error);
+
+/* ADMIT: to a follower, of each worker's place the process that takes it at this pause, as it calls itself,
+ * 0: nobody; from it, of each of these an enum admission. Turn 0, before the first segment: with whom all
+ * begin; the WELCOME is the answer. Errors: as of tallies. */
+enum admission {
+    ADMISSION_THERE,
+    ADMISSION_LATER, /* who had the place is still on its way out */
+    ADMISSION_ABSENT /* nobody is ready there who calls itself that */
+};
+enum { ADMIT_BYTES = (ADDRESSES_MOST + 1) * 8 }; /* at most */
+int admit_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *values, int count, double timeout_s,
+               struct error *error);
+int admit_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t turn,
+                  uint64_t *values, int count, double timeout_s, struct error *error);
 
 /* GO, FETCH or CHANGE, with its turn and some bytes more. Errors: ERROR_PEER: another turn, a peer that is
  * gone. */

@@ -202,16 +202,20 @@ static int first_missing(const struct remote *remote, enum frame_type what) {
     return -1;
 }
 
-/* To those who have let us in, once this worker is ready. */
+/* To those who have let us in, once this worker is ready. Where it may join a training, to the leader last,
+ * who then takes it into one. */
 static int say_ready(struct remote *remote, struct error *error) {
     uint8_t bytes[READY_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    bool others_know = true;
     if (!remote->built) return OK;
+    const bool joins = config_may_be_joined(&remote->agreed.value);
     fingerprint_put(remote->built, &writer);
     const struct piece piece = {bytes, sizeof bytes};
-    for (int h = 0; h < remote->count; h++) {
+    for (int h = remote->count - 1; h >= 0; h--) {
         struct remote_host *host = &remote->hosts[h];
-        if (!host->told || host->knows) continue;
+        others_know = others_know && (h == 0 || host->told);
+        if (!host->told || host->knows || (h == 0 && joins && !others_know)) continue;
         RETURN_IF(
             frame_write(host->endpoint, FRAME_READY, host->session, &piece, 1, remote->timeout_s, error));
         host->knows = true;

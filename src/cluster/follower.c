@@ -10,6 +10,7 @@
 #include "../bridge/lead.h"
 #include "../base/memory.h"
 #include "../run/open.h"
+#include "admission.h"
 
 enum { LOOK_MS = 20 };
 #define ASK_S 1.0 /* for the leader's reason, when a worker is gone */
@@ -197,16 +198,32 @@ static int write_model(struct led_run *led, struct error *error) {
     return run_write_model(run, run->store.weights, &standing, error);
 }
 
+/* bytes[CHANGE_BYTES + workers], flags[2 * workers]: who takes part, and who of them joins. */
+static int apply_change(struct led_run *led, const struct frame_header *header, uint8_t *bytes, bool *flags,
+                        struct error *error) {
+    struct run *run = led->run;
+    struct members *members = led->members;
+    struct phase_change change;
+    bool *const present = flags, *const joins = flags + run->workers;
+    members->changed++;
+    RETURN_IF(read_turn(led, header, FRAME_CHANGE, members->changed, bytes,
+                        CHANGE_BYTES + (size_t)run->workers, error));
+    RETURN_IF(
+        name_leader(led, change_get(&change, run->setup.phases.count, run->workers, bytes, error), error));
+    for (int w = 0; w < run->workers; w++) present[w] = bytes[CHANGE_BYTES + w] != 0;
+    RETURN_IF(members_settle_places(members, present, joins, error));
+    return run_follow_change(run, &change, present, joins, error);
+}
+
 static int read_change(struct led_run *led, const struct frame_header *header, struct error *error) {
-    uint8_t bytes[CHANGE_BYTES];
-    struct crew_change change;
-    led->members->changed++;
-    RETURN_IF(read_turn(led, header, FRAME_CHANGE, led->members->changed, bytes, sizeof bytes, error));
-    RETURN_IF(name_leader(led,
-                          change_get(&change.phase, &change.version, &change.schedule_ahead,
-                                     led->run->setup.phases.count, bytes, error),
-                          error));
-    return run_apply_change(led->run, &change, error);
+    uint8_t *bytes = NULL;
+    bool *flags = NULL;
+    int code = memory_array(&bytes, CHANGE_BYTES + led->run->workers, "a change", error);
+    if (code == OK) code = memory_array(&flags, 2 * led->run->workers, "who takes part", error);
+    if (code == OK) code = apply_change(led, header, bytes, flags, error);
+    memory_free(bytes);
+    memory_free(flags);
+    return code;
 }
 
 /* To the leader, and to the user whom it does not know to be lost: nobody else can say why. */
@@ -233,7 +250,12 @@ static int follow(struct led_run *led, struct error *error) {
             RETURN_IF(receive_slice(led, &header, has_slice, error)); /* the second is the whole */
             has_slice = true;
             break;
+        case FRAME_ADMIT:
+            RETURN_IF(name_leader(led, members_keep_places(led->members, &led->run->training, &header, error),
+                                  error));
+            break;
         case FRAME_GO:
+            members_count_present(led->members);
             led->members->went++;
             RETURN_IF(read_turn(led, &header, FRAME_GO, led->members->went, NULL, 0, error));
             RETURN_IF(run_segment(led, &fetches, error));

@@ -8,6 +8,7 @@
 #include "../bridge/door.h"
 #include "../bridge/joins.h"
 #include "../bridge/means.h"
+#include "admission.h"
 
 /* What waits for a peer that may be waiting itself, or evaluates, has so many times the timeout. */
 #define TIMEOUT_TIMES 3.0
@@ -64,6 +65,7 @@ static int open_members(void **self, const void *settings, const struct crew_sit
     *workers = members->host.count;
     RETURN_IF(memory_array(&members->numbers, *workers, "batches in hand", error));
     RETURN_IF(memory_array(&members->lost_there, *workers, "who is lost", error));
+    RETURN_IF(memory_array(&members->taking, *workers, "who takes a place", error));
     return memory_array(&members->far, *workers, "tallies", error);
 }
 
@@ -79,6 +81,7 @@ static bool close_members(void *self) {
     memory_free(members->numbers);
     memory_free(members->far);
     memory_free(members->lost_there);
+    memory_free(members->taking);
     memory_free(members);
     return true;
 }
@@ -265,8 +268,7 @@ static int open_copies(struct members *members, struct error *error) {
     return OK;
 }
 
-/* For --compress. */
-static int open_packed_of(struct members *members, int worker, struct error *error) {
+int members_open_packed(struct members *members, int worker, struct error *error) {
     const struct store *store = members->site->store;
     const float *owed = state_find(&store->kept, "owed");
     struct peer *peer = &members->host.peers[worker];
@@ -277,7 +279,7 @@ static int open_packed_of(struct members *members, int worker, struct error *err
 
 static int open_packed(struct members *members, struct error *error) {
     RETURN_IF(plugin_choose(&members->compressor, &compressor_kind, members->site->config->compress, error));
-    for (int w = 0; w < members->host.count; w++) RETURN_IF(open_packed_of(members, w, error));
+    for (int w = 0; w < members->host.count; w++) RETURN_IF(members_open_packed(members, w, error));
     return OK;
 }
 
@@ -356,6 +358,10 @@ static bool asked(void *self) {
     return followers_ask(&((struct members *)self)->host);
 }
 
+void members_count_present(struct members *members) {
+    if (members->host.joins) members->host.present = roster_active_workers(members->site->roster);
+}
+
 static int go(void *self, struct error *error) {
     struct members *members = self;
     if (!members->counting) { /* the first batch */
@@ -363,7 +369,7 @@ static int go(void *self, struct error *error) {
         members->received_before = host_received(&members->host);
         members->counting = true;
     }
-    if (members->host.joins) members->host.present = roster_active_workers(members->site->roster);
+    members_count_present(members);
     members->went++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
@@ -379,30 +385,34 @@ static bool joining(void *self) {
     return joins_wait(&((struct members *)self)->host);
 }
 
-static int admit(void *self, const bool *is_free, int *worker, struct error *error) {
-    struct members *members = self;
-    const struct store *store = members->site->store;
-    const struct welcome welcome = {.begin = store->begin, .end = store->end, .root = -1};
-    joins_take(&members->host, &welcome, is_free, worker);
-    return *worker < 0 ? OK : open_packed_of(members, *worker, error);
-}
-
-/* Followers change as the leader does. */
-static int change(void *self, const struct crew_change *change, struct error *error) {
-    struct members *members = self;
-    uint8_t bytes[CHANGE_BYTES];
-    RETURN_IF(open_copies(members, error));
-    if (followers_of(members) == 0) return OK;
-    change_put(change->phase, change->version, change->schedule_ahead, bytes);
+static int tell_change(struct members *members, const uint8_t *bytes, size_t count, struct error *error) {
     members->changed++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
         RETURN_IF(members_named(follower,
-                                turn_send(follower->endpoint, FRAME_CHANGE, members->changed, bytes,
-                                          sizeof bytes, members->timeout_s, error),
+                                turn_send(follower->endpoint, FRAME_CHANGE, members->changed, bytes, count,
+                                          members->timeout_s, error),
                                 error));
     }
     return OK;
+}
+
+/* Followers change as the leader does, and go on with the same workers. */
+static int change(void *self, const struct phase_change *change, struct error *error) {
+    struct members *members = self;
+    const size_t workers = (size_t)members->host.count;
+    uint8_t *bytes;
+    RETURN_IF(open_copies(members, error));
+    if (followers_of(members) == 0) return OK;
+    RETURN_IF(memory_array(&bytes, CHANGE_BYTES + workers, "a change", error));
+    change_put(change, bytes);
+    for (size_t w = 0; w < workers; w++) {
+        bytes[CHANGE_BYTES + w] = atomic_load(&members->site->roster->members[w].active);
+        members->taking[w] = 0;
+    }
+    const int code = tell_change(members, bytes, CHANGE_BYTES + workers, error);
+    memory_free(bytes);
+    return code;
 }
 
 /* --- the end --- */
@@ -470,7 +480,7 @@ struct crew members_crew(const struct members_settings *settings) {
                          .begin = begin,
                          .go = go,
                          .joining = joining,
-                         .admit = admit,
+                         .admit = members_admit,
                          .asked = asked,
                          .change = change,
                          .fetch = members_fetch,

@@ -35,9 +35,10 @@ struct members {
     struct tally *far;         /* [workers] of the leader: what the followers have counted, */
     bool *lost_there;          /* [workers] and whom one of them has lost */
     long far_lost_updates;
-    /* Segments, fetches and changes of the strategy so far: the turn of the last one. */
-    uint64_t went, fetched, changed;
-    bool counting; /* bytes, since the first batch */
+    /* Segments, fetches, changes and admissions so far: the turn of the last one. */
+    uint64_t went, fetched, changed, admitted;
+    uint64_t *taking; /* [workers] the process that takes this place at this pause; 0: none (admission.h) */
+    bool counting;    /* bytes, since the first batch */
     long long sent_before, received_before;
 };
 
@@ -49,5 +50,9 @@ int members_fetch(void *members, struct error *error);
 /* What an endpoint says names an address; this says whose it is. */
 int members_named(const struct follower *follower, int code, struct error *error);
 struct slice members_slice(const struct members *members, size_t begin, size_t end);
+/* What is packed for it and by it, with --compress. Errors: memory. */
+int members_open_packed(struct members *members, int worker, struct error *error);
+/* A segment begins: so many share what is owed. */
+void members_count_present(struct members *members);
 
 #endif

@@ -85,7 +85,7 @@ static int refuse_workers(const char *workers, struct error *error) {
 /* As what this process is in the cluster: alone, a parameter server, or a worker. */
 static int train_as(const struct typed *typed, const struct cluster *cluster, struct error *error) {
     int least;
-    if (cluster->role == CLUSTER_NONE && typed->value.workers[0])
+    if (cluster->role == CLUSTER_NONE && typed->given.workers)
         return refuse_workers(typed->value.workers, error);
     RETURN_IF(joins_read(&typed->value, cluster, &least, error));
     if (cluster->role == CLUSTER_NONE) {

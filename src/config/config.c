@@ -143,6 +143,10 @@ int config_part(const struct config *config, int workers) {
     return (parts > 0 ? parts : 1) * config->microbatches;
 }
 
+bool config_may_be_joined(const struct config *config) {
+    return strcmp(config->workers, "all") != 0;
+}
+
 int config_check_microbatches(const struct config *config, struct error *error) {
     if (config->schedule_pipeline != 0 && config->microbatches == 1)
         return error_set(error, ERROR_USAGE,

@@ -82,6 +82,8 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
 int config_choose_batch(struct config *config, const struct typed *typed, struct error *error);
 /* With --batch-total: an even part of it for one of so many workers, in whole micro-batches, one at least. */
 int config_part(const struct config *config, int workers);
+/* Whether workers may join the run while it trains (--workers). */
+bool config_may_be_joined(const struct config *config);
 /* Whether the batch can be divided into so many micro-batches, and whether a pipeline has several. Errors:
  * ERROR_USAGE. */
 int config_check_microbatches(const struct config *config, struct error *error);

@@ -8,6 +8,7 @@
 #include "../data/dataset.h"
 #include "../device/groups.h"
 #include "../record/summary.h"
+#include "../store/phases.h"
 #include "group.h"
 #include "network.h"
 #include "paces.h"
@@ -39,13 +40,6 @@ struct crew_member {
     char device[GROUP_NAME_BYTES]; /* "cpu:1" */
     const struct cores *cores;     /* where its thread runs; NULL: anywhere */
     bool absent;                   /* it has not come yet: it takes part once `admit` has let it in */
-};
-
-/* Which strategy the run goes on under, and from where: for those who have other shards of it. */
-struct crew_change {
-    int phase;           /* of --strategy, from 0 */
-    long version;        /* of all shards */
-    long schedule_ahead; /* as in store_settings */
 };
 
 /* What the crew alone has counted: outside this process, or between the devices of groups. */
@@ -92,8 +86,8 @@ struct crew {
     /* While all pause: lets one in, for a worker that is_free[worker] is set of, which `member` describes
      * anew: *worker; -1: nobody. Errors: memory. */
     int (*admit)(void *self, const bool *is_free, int *worker, struct error *error);
-    /* The strategy has changed while all pause: site->traits are those of the new one. */
-    int (*change)(void *self, const struct crew_change *change, struct error *error);
+    /* The strategy, or who takes part, has changed while all pause: site->traits are those of now. */
+    int (*change)(void *self, const struct phase_change *change, struct error *error);
     /* A segment is over, all pause: what other parts have becomes what the store here has. */
     int (*fetch)(void *self, struct error *error);
     /* Whether another part has lost this worker, as the last fetch has found. */

@@ -94,6 +94,10 @@ void sampler_fill(struct sampler *sampler) {
     find_total(sampler, sampler->base);
 }
 
+void sampler_hear_total(struct sampler *sampler, long total) {
+    sampler->total = total;
+}
+
 /* --- rounds --- */
 
 /* Numbers that a batch of this worker takes. */

@@ -89,6 +89,8 @@ void sampler_close(struct sampler *sampler); /* safe on a zeroed one */
 /* Before the first batch: with rounds the training ends with a whole one, though that goes over its end. So
  * its updates do not depend on the number of workers. */
 void sampler_fill(struct sampler *sampler);
+/* Of one that assigns nothing, while all pause: where the training ends, as the leader's has it. */
+void sampler_hear_total(struct sampler *sampler, long total);
 
 /* By one thread for each worker: the next batch to compute, or NO_BATCH; false: pause. */
 bool sampler_next(struct sampler *sampler, int worker, long *number);

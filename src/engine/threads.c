@@ -72,7 +72,7 @@ static bool notice(void *self, char *words, size_t bytes) {
     return false;
 }
 
-static int change(void *self, const struct crew_change *change, struct error *error) {
+static int change(void *self, const struct phase_change *change, struct error *error) {
     struct threads *threads = self;
     (void)change, (void)error;
     /* Before the first segment it is the same, and workers may be reading it. */

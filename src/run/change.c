@@ -153,7 +153,7 @@ static void tell_change(struct run *run, int from) {
     run_tell_event(run, EVENT_STRATEGY, -1, bytes);
 }
 
-int run_begin_anew(struct run *run, const struct crew_change *change, struct error *error) {
+int run_begin_anew(struct run *run, const struct phase_change *change, struct error *error) {
     store_set_version(&run->store, change->version);
     struct store_settings settings = run_store_settings(run);
     settings.schedule_ahead = change->schedule_ahead;
@@ -161,12 +161,26 @@ int run_begin_anew(struct run *run, const struct crew_change *change, struct err
     RETURN_IF(training_change(&run->training, run_goes_on(run), error));
     run->phase_version = change->version;
     run->phase_examples = run_examples(run);
-    return run->crew.change ? run->crew.change(run->members, change, error) : OK;
+    if (!run->crew.change) return OK;
+    const struct phase_change told = run_tells_change(run);
+    return run->crew.change(run->members, &told, error);
 }
 
-int run_apply_change(struct run *run, const struct crew_change *change, struct error *error) {
+struct phase_change run_tells_change(const struct run *run) {
+    return (struct phase_change){.phase = run->phase,
+                                 .version = store_version(&run->store),
+                                 .schedule_ahead = run->store.settings.schedule_ahead,
+                                 .workers = run->present,
+                                 .total = run->sampler.total};
+}
+
+int run_apply_change(struct run *run, const struct phase_change *change, struct error *error) {
     enter_phase(run, change->phase);
     sampler_change(&run->sampler, run->site.traits->rounds);
+    if (run->led) {
+        run->present = change->workers;
+        sampler_hear_total(&run->sampler, change->total);
+    }
     return run_begin_anew(run, change, error);
 }
 
@@ -175,9 +189,9 @@ int run_change_phase(struct run *run, struct error *error) {
     const struct phases *phases = &run->setup.phases;
     if (run->next_phase == from) return OK;
     enter_phase(run, run->next_phase);
-    struct crew_change change = {.phase = run->phase,
-                                 .version = store_version(&run->store),
-                                 .schedule_ahead = run->store.settings.schedule_ahead};
+    struct phase_change change = {.phase = run->phase,
+                                  .version = store_version(&run->store),
+                                  .schedule_ahead = run->store.settings.schedule_ahead};
     if (strcmp(phases->list[from].strategy.text, phases->list[run->phase].strategy.text) != 0)
         change.schedule_ahead = run_ahead_of(run, change.version);
     RETURN_IF(run_apply_change(run, &change, error));

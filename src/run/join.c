@@ -9,7 +9,7 @@
 #include "open.h"
 
 bool run_may_be_joined(const struct run *run) {
-    return run->crew.admit && run->setup.config.workers[0];
+    return run->crew.admit && config_may_be_joined(&run->setup.config);
 }
 
 void run_note_absent(struct run *run) {
@@ -64,6 +64,13 @@ static int describe_again(struct run *run, int worker, struct error *error) {
     return OK;
 }
 
+static int take_place(struct run *run, int worker, struct error *error) {
+    RETURN_IF(describe_again(run, worker, error));
+    run->lost[worker] = false;
+    training_join(&run->training, worker);
+    return sampler_join(&run->sampler, worker, error);
+}
+
 /* Lets one in, where somebody is there; *worker: -1: nobody is. */
 static int let_in_one(struct run *run, int *worker, struct error *error) {
     struct training *training = &run->training;
@@ -77,18 +84,15 @@ static int let_in_one(struct run *run, int *worker, struct error *error) {
     const int code = run->crew.admit(run->members, is_free, worker, error);
     memory_free(is_free);
     if (code != OK || *worker < 0) return code;
-    RETURN_IF(describe_again(run, *worker, error));
     if (training_lost(training, *worker, &step, &words) && !training_left(training, *worker, &step))
         run->lost_before++;
-    run->lost[*worker] = false;
-    training_join(training, *worker);
-    return sampler_join(&run->sampler, *worker, error);
+    return take_place(run, *worker, error);
 }
 
 /* All begin anew, before the newcomers' threads do. */
 static int begin_with(struct run *run, const int *newcomers, int count, struct error *error) {
     RETURN_IF(run_divide(run, error));
-    struct crew_change change = {.phase = run->phase, .version = store_version(&run->store)};
+    struct phase_change change = run_tells_change(run);
     run->present = roster_active_workers(&run->roster);
     change.schedule_ahead = run_ahead_of(run, change.version);
     RETURN_IF(run_begin_anew(run, &change, error));
@@ -121,5 +125,29 @@ int run_divide_rest(struct run *run, struct error *error) {
     RETURN_IF(begin_with(run, NULL, 0, error));
     progress_say(&run->progress, "%d of %d workers are there%s", run->present, run->workers,
                  name_parts(run, words));
+    return OK;
+}
+
+/* Whom the leader has not, this process has not either. */
+static int take_workers(struct run *run, const bool *present, const bool *joins, struct error *error) {
+    int count = 0;
+    for (int w = 0; w < run->workers; w++) {
+        if (joins[w]) RETURN_IF(take_place(run, w, error));
+        if (!present[w]) training_give_up(&run->training, w);
+        run->lost[w] = !present[w];
+        count += present[w];
+    }
+    const int active = roster_active_workers(&run->roster);
+    if (active == count) return OK;
+    return error_set(error, ERROR_PEER, "%d workers take part here, and %d at the leader", active, count);
+}
+
+int run_follow_change(struct run *run, const struct phase_change *change, const bool *present,
+                      const bool *joins, struct error *error) {
+    RETURN_IF(take_workers(run, present, joins, error));
+    RETURN_IF(run_divide(run, error));
+    RETURN_IF(run_apply_change(run, change, error));
+    for (int w = 0; w < run->workers; w++)
+        if (joins[w]) RETURN_IF(training_start(&run->training, w, error));
     return OK;
 }

@@ -343,7 +343,7 @@ static int check_typed(const struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     struct faults faults;
     RETURN_IF(faults_parse(&faults, config->fail, config->stall, config->slow, error));
-    if (config->workers[0] && !run->crew.admit)
+    if (config_may_be_joined(config) && !run->crew.admit)
         return error_set(error, ERROR_USAGE, "--workers=%s: expected a cluster, whose workers may join it",
                          config->workers);
     if (run->crew.elsewhere && !run->led && config->weights[0])
@@ -445,10 +445,9 @@ static int open_training(struct run *run, const struct faults *faults, struct er
     RETURN_IF(run->crew.compute(run->members, &training.compute, error));
     RETURN_IF(training_open(&run->training, &training, error));
     if (run->crew.begin) RETURN_IF(run->crew.begin(run->members, error));
-    const struct crew_change change = {.phase = run->phase,
-                                       .version = store_version(&run->store),
-                                       .schedule_ahead = run->store.settings.schedule_ahead};
-    const bool begun = run->phase > 0 || change.schedule_ahead != 0; /* which followers do not know */
+    const struct phase_change change = run_tells_change(run);
+    /* What followers do not know: how far the run is, and so where parts of a batch end it. */
+    const bool begun = run->phase > 0 || change.schedule_ahead != 0 || (run->resumes && run->sizes);
     return begun && !run->led && run->crew.change ? run->crew.change(run->members, &change, error) : OK;
 }
 

@@ -128,9 +128,11 @@ int run_change_phase(struct run *run, struct error *error);
 /* What `schedule_ahead` is with the strategy and the workers of the moment. */
 long run_ahead_of(const struct run *run, long version);
 /* The same in a process that is led, as it is told. */
-int run_apply_change(struct run *run, const struct crew_change *change, struct error *error);
+int run_apply_change(struct run *run, const struct phase_change *change, struct error *error);
 /* Of it what is left once phase and sampler are as they are to be: store, workers and crew begin anew. */
-int run_begin_anew(struct run *run, const struct crew_change *change, struct error *error);
+int run_begin_anew(struct run *run, const struct phase_change *change, struct error *error);
+/* As the run is now, for those who are led. */
+struct phase_change run_tells_change(const struct run *run);
 /* Batches that make one update of a shard. */
 int run_batches_per_update(const struct run *run);
 /* What schedule_ahead (store_settings) is in a run that begins, or is resumed, with this version. */
@@ -146,6 +148,10 @@ void run_note_absent(struct run *run);
 int run_let_in(struct run *run, struct error *error);
 /* The same where some were lost or have left: with --batch-total the others divide it. */
 int run_divide_rest(struct run *run, struct error *error);
+/* In a process that is led, while all pause: who takes part from now on, joins[w]: anew, and how all go on.
+ * Errors: as run_let_in; ERROR_PEER: others take part here than at the leader. */
+int run_follow_change(struct run *run, const struct phase_change *change, const bool *present,
+                      const bool *joins, struct error *error);
 
 /* Whether the loss of a worker ends it alone, under the strategy of the moment. */
 bool run_goes_on(const struct run *run);

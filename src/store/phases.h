@@ -43,6 +43,16 @@ bool phases_several(const char *text);
 /* Whether a condition is looked at on the validation part. */
 bool phases_validate(const struct phases *phases);
 
+/* How a run goes on while all pause, under which of its strategies and from where: for those who have other
+ * shards of it. */
+struct phase_change {
+    int phase;           /* of phases.list */
+    long version;        /* updates that all shards have had */
+    long schedule_ahead; /* as in store_settings */
+    int workers;         /* that the schedule counts with */
+    long total;          /* places in the stream that the whole training goes over (sampler.h) */
+};
+
 /* Of the epochs that a run has been through, what a condition is about. */
 struct phase_facts {
     int epochs;      /* complete */

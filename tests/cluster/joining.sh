@@ -13,24 +13,28 @@ wanted=$((epochs * 1437 / 16)) # batches
 
 has_said() { grep -Eq -- "$2" "$1.err"; }
 
-join_all() { # label, options of the parameter server...
-    local label=$1
-    shift
+join_all() { # label, parameter servers, options of theirs...
+    local label=$1 servers=$2 others=
+    shift 2
     rm -rf run
-    new_cluster 1 2
+    new_cluster "$servers" 2
     start ps0 "$TRAINER" --job=ps --task=0 $hosts --workers=1..2 --replace --out=run --timeout=30 $settings "$@"
+    for ((i = 1; i < servers; i++)); do
+        others+=" ps$i"
+        start ps$i "$TRAINER" --job=ps --task=$i $hosts --workers=1..2 --timeout=30 $settings "$@"
+    done
     start_worker 0 --timeout=30
     wait_until is_training
     start_worker 1 --timeout=30
     wait_until has_said ps0 '^trainer: joined: worker 1 '
     run 0 probe 127.0.0.1:$port --timeout=10
-    grep -Eq "parameter server 0 of 1, training" out || fail "$label: probe: $(cat out)"
+    grep -Eq "parameter server 0 of $servers, training" out || fail "$label: probe: $(cat out)"
     signal 9 w0
     finish w0
     wait_until has_said ps0 '^trainer: lost: worker 0 '
     start_worker 0 --timeout=30
     wait_until has_said ps0 '^trainer: joined: worker 0 '
-    ends 0 w0 w1 ps0
+    ends 0 w0 w1 ps0 $others
     says ps0 '^trainer: the parameter server 127.0.0.1:[0-9]+ waits for 1 of 2 workers$'
     says ps0 "^trainer: joined: worker 1 \($came_from cpu:0\), from its step 1 on, after [0-9]+ updates; 2 of 2 workers are there$"
     says ps0 "^trainer: joined: worker 0 \($came_from cpu:0\), from its step [0-9]+ on, after [0-9]+ updates; 2 of 2 workers are there$"
@@ -42,9 +46,11 @@ join_all() { # label, options of the parameter server...
         'all(sorted(int(r["step"]) for r in log if r["worker"] == w) == list(range(1, 1 + sum(r["worker"] == w for r in log))) for w in "01")' True \
         'test_accuracy > 0.85' True
 }
-join_all sync --strategy=sync
-join_all async --strategy=async-lockfree
-join_all local-sgd --strategy=local-sgd:every=8
+join_all sync 1 --strategy=sync
+join_all async 1 --strategy=async-lockfree
+join_all local-sgd 1 --strategy=local-sgd:every=8
+join_all "sync, 2 servers" 2 --strategy=sync
+join_all "async, 3 servers" 3 --strategy=async-lockfree
 
 # --- --batch-total: one, two, one; each update has as many examples, but for those of who leaves ---
 rm -rf run
@@ -76,15 +82,13 @@ usage() { refused_with 2 "$@"; }
 new_cluster 1 2
 one="$hosts --job=ps --task=0"
 usage '--workers=1..3: the cluster has 2 workers, expected 3' $one --workers=1..3
-usage '--workers=0..2: expected LEAST..MOST, as in 2..8' $one --workers=0..2
-usage '--workers=2..1: expected LEAST..MOST, as in 2..8' $one --workers=2..1
-usage '--workers=two: expected LEAST..MOST, as in 2..8' $one --workers=two
-usage '--workers=1.. 2: expected LEAST..MOST, as in 2..8' $one '--workers=1.. 2'
+usage '--workers=0..2: expected LEAST..MOST, as in 2..8, or all' $one --workers=0..2
+usage '--workers=2..1: expected LEAST..MOST, as in 2..8, or all' $one --workers=2..1
+usage '--workers=two: expected LEAST..MOST, as in 2..8, or all' $one --workers=two
+usage '--workers=1.. 2: expected LEAST..MOST, as in 2..8, or all' $one '--workers=1.. 2'
 usage '--workers=1..2: found --data-sharding=split, expected shared: .*' $one --workers=1..2 --data-sharding=split
-new_cluster 2 2
-usage '--workers=1..2: found 2 parameter servers, expected one, which workers can join' $hosts --job=ps --task=0 --workers=1..2
 new_cluster 0 2
-usage '--workers=1..2: found 0 parameter servers, expected one, which workers can join' $hosts --job=worker --task=0 --workers=1..2
+usage '--workers=1..2: found no parameter server, expected one or more, which workers can join' $hosts --job=worker --task=0 --workers=1..2
 usage '--workers=1..2: there is no cluster to join; did you mean --devices=cpu:0\?' --workers=1..2
 
 # A worker with two devices has two places elsewhere; here its number is one place.

@@ -1,17 +1,17 @@
-/* Workers that come late and workers that come again, in whole simulated clusters: under every strategy, in
- * clear and compressed, one worker begins, another one comes while it trains, the first is killed, and
- * another process takes its place. All batches are there once, every worker's steps without a gap, and who
- * joins goes on from the weights of the moment. And who is not let in: for a place that is held, with several
- * devices, into a cluster that nobody can join. */
+/* Workers that come late and workers that come again, in whole simulated clusters, of one parameter server
+ * and of several: under every strategy, in clear and compressed, one worker begins, another one comes while
+ * it trains, the first is killed, and another process takes its place. All batches are there once, every
+ * worker's steps without a gap, and who joins goes on from the weights of the moment. And who is not let in:
+ * for a place that is held, with several devices, into a cluster that nobody can join. */
 #include "../joined.h"
 
 enum { WORKERS = 3, EPOCHS = 40, BATCHES = 12 /* of an epoch of iris */ };
 
 static const struct simulated_network network = {.latency_s = 1e-3, .jitter_s = 1e-3, .bytes_per_s = 1e8};
 
-static struct scenario scenario_of(const char *strategy, const char *range) {
+static struct scenario scenario_of(const char *strategy, int servers, const char *range) {
     return (struct scenario){.strategy = strategy,
-                             .servers = 1,
+                             .servers = servers,
                              .workers = WORKERS,
                              .seed = 7,
                              .network = network,
@@ -67,22 +67,25 @@ static void check_joins(const struct simulated_cluster *all, const char *name) {
 }
 
 /* Worker 1 begins; 2 and 0 come; 1 is killed, and comes again. */
-static void run_one(const char *text, const struct traits *traits, const char *compress) {
+static void run_one(const char *text, const struct traits *traits, int servers, const char *compress) {
     static struct simulated_cluster all;
-    struct scenario scenario = scenario_of(text, "1..3");
+    struct scenario scenario = scenario_of(text, servers, "1..3");
     char name[200];
-    snprintf(name, sizeof name, "%s%s", text, compress ? ", compressed" : "");
+    snprintf(name, sizeof name, "%s, %d servers%s", text, servers, compress ? ", compressed" : "");
     if (compress) scenario.settings[2][0] = "compress", scenario.settings[2][1] = compress;
-    scenario.own[1].begins_s = 0.4;
-    scenario.own[3].begins_s = 0.2;
+    scenario.own[servers].absent = scenario.own[servers + 2].absent = true;
     const int failures = check_failures;
     cluster_start(&all, &scenario);
-    world_sleep(all.world, 0.6);
-    simulated_kill(all.processes[2].world);
+    cluster_await_training(&all);
+    cluster_start_late(&all, servers + 2, 0.2);
+    cluster_start_late(&all, servers, 0.2);
+    world_sleep(all.world, 0.2);
+    const int first = servers + 1;
+    simulated_kill(all.processes[first].world);
     struct process *again = come_again(&all, 1);
     cluster_join(&all);
     for (int i = 0; i < all.count; i++)
-        CHECK(i == 2 || all.processes[i].error.code == OK, "%s: %s: %s", name, all.processes[i].name,
+        CHECK(i == first || all.processes[i].error.code == OK, "%s: %s: %s", name, all.processes[i].name,
               all.processes[i].error.words);
     CHECK(again->finish.epochs > EPOCHS - 1, "%s: %g epochs", name, again->finish.epochs);
     if (check_failures == failures) joined_check(&all, traits, EPOCHS, BATCHES);
@@ -97,13 +100,58 @@ static void every_strategy(void) {
         const char *name = strategies[s]->plugin.name;
         CHECK(plugin_choose(&choice, &strategy_kind, name, &error) == OK, "%s", error.words);
         const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
-        run_one(name, traits, NULL);
-        if (strcmp(name, "sync") == 0 || strcmp(name, "async-locked") == 0)
-            run_one(name, traits, "top-k:share=0.1");
+        for (int servers = 1; servers <= 3; servers++) {
+            if (servers > 1 && (strcmp(name, "backup") == 0 || strcmp(name, "adasync") == 0)) continue;
+            run_one(name, traits, servers, NULL);
+            if (strcmp(name, "sync") == 0 || strcmp(name, "async-locked") == 0)
+                run_one(name, traits, servers, "top-k:share=0.1");
+        }
     }
+}
+
+/* A newcomer that one of two parameter servers cannot be reached by, from so long after it has come. How it
+ * ended is in *error; the others go on meanwhile. */
+static void run_cut(double after_s, double for_s, int *joined, struct error *error) {
+    static struct simulated_cluster all;
+    struct scenario scenario = scenario_of("sync", 2, "2..3");
+    scenario.network.latency_s = 20e-3; /* so that a few steps take seconds */
+    scenario.own[4].absent = true;
+    cluster_start(&all, &scenario);
+    cluster_await_training(&all);
+    struct world *newcomer = all.processes[4].world, *server = all.processes[1].world;
+    if (after_s == 0.0) simulated_cut(newcomer, server, true);
+    cluster_start_late(&all, 4, 0.0);
+    world_sleep(all.world, after_s);
+    if (after_s > 0.0) simulated_cut(newcomer, server, true);
+    world_sleep(all.world, for_s);
+    simulated_cut(newcomer, server, false);
+    cluster_join(&all);
+    for (int i = 0; i < 4; i++)
+        CHECK(all.processes[i].error.code == OK, "cut after %g s: %s: %s", after_s, all.processes[i].name,
+              all.processes[i].error.words);
+    *joined = all.processes[0].result.summary.join_count;
+    *error = all.processes[4].error;
+    cluster_close(&all);
+}
+
+/* It takes part once all servers have met it. Where one has lost it meanwhile, it is told to come again. */
+static void cut_from_a_server(void) {
+    const char *words = "is not there at every parameter server: it is to come again";
+    struct error error;
+    int joined = 0, refused = 0;
+    run_cut(0.0, 6.0, &joined, &error);
+    CHECK(error.code == OK && joined == 1, "cut at first: %d joined: %s", joined, error.words);
+    for (int ms = 10; ms <= 500 && refused == 0; ms += 10) {
+        run_cut(1e-3 * ms, 6.0, &joined, &error);
+        CHECK(error.code == OK ? joined == 1 : error.code == ERROR_PEER, "cut after %d ms: %d joined: %s", ms,
+              joined, error.words);
+        refused += strstr(error.words, words) != NULL;
+    }
+    CHECK(refused > 0, "nobody was told to come again");
 }
 
 int main(void) {
     every_strategy();
+    cut_from_a_server();
     return check_end();
 }

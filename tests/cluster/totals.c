@@ -1,7 +1,8 @@
 /* --batch-total in whole simulated clusters whose workers come, go and come again, under every strategy.
  * Under `sync` every update has as many examples, whoever is there, and the weights are those of one worker
- * that takes them all, as far as rounding allows. Where somebody leaves, what it had not computed makes an
- * update of its own, and no example is missing; where somebody is killed, only what it had in hand is. */
+ * that takes them all, as far as rounding allows, with one parameter server and with several. Where somebody
+ * leaves, what it had not computed makes an update of its own, and no example is missing; where somebody is
+ * killed, only what it had in hand is. */
 #include <math.h>
 
 #include "../simulated_cluster.h"
@@ -10,10 +11,10 @@ enum { WORKERS = 3, EPOCHS = 40, EXAMPLES = 120 /* of iris */, UPDATES = 4096 };
 
 static const struct simulated_network network = {.latency_s = 1e-3, .jitter_s = 1e-3, .bytes_per_s = 1e8};
 
-static struct scenario scenario_of(const char *strategy, const char *total) {
+static struct scenario scenario_of(const char *strategy, int servers, const char *total) {
     return (struct scenario){
         .strategy = strategy,
-        .servers = 1,
+        .servers = servers,
         .workers = WORKERS,
         .seed = 7,
         .network = network,
@@ -77,14 +78,17 @@ static const float *weights_of(const struct simulated_cluster *all, char **data,
 
 /* --- sync: who joins changes nothing in the updates --- */
 
-static void check_joins(const char *total) {
+static void check_joins(const char *total, int servers) {
     static struct simulated_cluster all, alone;
     static struct rows rows;
-    struct scenario scenario = scenario_of("sync", total);
+    struct scenario scenario = scenario_of("sync", servers, total);
     const long whole = strtol(total, NULL, 10), updates = (EPOCHS * EXAMPLES + whole - 1) / whole;
-    scenario.own[3].begins_s = 0.2;
-    scenario.own[1].begins_s = 0.4;
+    scenario.settings[4][0] = "schedule", scenario.settings[4][1] = "cosine";
+    scenario.own[servers].absent = scenario.own[servers + 2].absent = true;
     cluster_start(&all, &scenario);
+    cluster_await_training(&all);
+    cluster_start_late(&all, servers + 2, 0.2);
+    cluster_start_late(&all, servers, 0.2);
     cluster_join(&all);
     check_ended(&all, total, NULL);
     const struct summary *summary = &all.processes[0].result.summary;
@@ -100,6 +104,7 @@ static void check_joins(const char *total) {
           rows.sizes[whole / 2], rows.sizes[whole / 3]);
     scenario.servers = -1;
     scenario.workers = 1;
+    memset(scenario.own, 0, sizeof scenario.own);
     scenario.settings[1][0] = "seed", scenario.settings[1][1] = "1";
     cluster_start(&alone, &scenario);
     cluster_join(&alone);
@@ -130,29 +135,32 @@ static void check_sizes(const char *name, const struct rows *rows, long whole) {
 }
 
 /* Worker 2 begins, the others come; one goes, by request or by force, and comes again. */
-static void check_departures(const char *strategy, const struct traits *traits, const char *total,
-                             bool killed, uint64_t seed, const char *compress) {
+static void check_departures(const char *strategy, const struct traits *traits, int servers,
+                             const char *total, bool killed, uint64_t seed, const char *compress) {
     static struct simulated_cluster all;
     static struct rows rows;
-    struct scenario scenario = scenario_of(strategy, total);
+    struct scenario scenario = scenario_of(strategy, servers, total);
     const long whole = strtol(total, NULL, 10);
     char name[200];
-    snprintf(name, sizeof name, "%s, %s, %s, seed %d", strategy, total, killed ? "killed" : "left",
-             (int)seed);
+    snprintf(name, sizeof name, "%s, %d ps, %s, %s, seed %d", strategy, servers, total,
+             killed ? "killed" : "left", (int)seed);
+    struct process *const goes = &all.processes[servers + 1];
     scenario.seed = seed;
     if (compress) scenario.settings[4][0] = "compress", scenario.settings[4][1] = compress;
-    scenario.own[2].begins_s = 0.1;
-    scenario.own[1].begins_s = 0.2;
+    scenario.own[servers].absent = scenario.own[servers + 1].absent = true;
     cluster_start(&all, &scenario);
-    world_sleep(all.world, 0.4 + 1e-3 * (double)(rng_mix(seed, 5) % 32));
+    cluster_await_training(&all);
+    cluster_start_late(&all, servers + 1, 0.1);
+    cluster_start_late(&all, servers, 0.1);
+    world_sleep(all.world, 0.2 + 1e-3 * (double)(rng_mix(seed, 5) % 32));
     if (killed)
-        simulated_kill(all.processes[2].world);
+        simulated_kill(goes->world);
     else
-        world_dismiss(all.processes[2].world);
+        world_dismiss(goes->world);
     world_sleep(all.world, 0.1);
     come_again(&all, 1);
     cluster_join(&all);
-    check_ended(&all, name, killed ? &all.processes[2] : NULL);
+    check_ended(&all, name, killed ? goes : NULL);
     const struct summary *summary = &all.processes[0].result.summary;
     read_rows(&all, &rows);
     CHECK(summary->join_count == 3 && summary->lost_workers == (killed ? 1 : 0), "%s: %d joined, %d lost",
@@ -181,10 +189,9 @@ static void check_departures(const char *strategy, const struct traits *traits, 
 static void check_fixed(const char *strategy, int servers, uint64_t seed) {
     static struct simulated_cluster all;
     static struct rows rows;
-    struct scenario scenario = scenario_of(strategy, "10");
+    struct scenario scenario = scenario_of(strategy, servers, "10");
     char name[200];
     snprintf(name, sizeof name, "%s, %d ps, seed %d", strategy, servers, (int)seed);
-    scenario.servers = servers;
     scenario.seed = seed;
     scenario.settings[0][1] = "12";
     scenario.settings[1][0] = "on-loss", scenario.settings[1][1] = "stop";
@@ -212,20 +219,22 @@ static void every_strategy(void) {
         CHECK(plugin_choose(&choice, &strategy_kind, name, &error) == OK, "%s", error.words);
         const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
         const bool plain = !traits->weighs && (traits->merged || traits->own_moments || traits->joint);
+        const bool alone = strcmp(name, "backup") == 0 || strcmp(name, "adasync") == 0;
         for (uint64_t seed = 1; seed <= 3; seed++) {
-            check_departures(name, traits, "12", false, seed, NULL);
-            check_departures(name, traits, "12", true, seed, NULL);
-            if (!plain) check_departures(name, traits, "10", seed % 2 == 0, seed, NULL);
+            const int servers = alone ? 1 : (int)seed;
+            check_departures(name, traits, servers, "12", false, seed, NULL);
+            check_departures(name, traits, servers, "12", true, seed, NULL);
+            if (!plain) check_departures(name, traits, servers, "10", seed % 2 == 0, seed, NULL);
             if (strcmp(name, "sync") == 0 || strcmp(name, "async-locked") == 0)
-                check_departures(name, traits, "10", seed % 2 == 1, seed, "top-k:share=0.1");
+                check_departures(name, traits, servers, "10", seed % 2 == 1, seed, "top-k:share=0.1");
         }
     }
 }
 
 int main(void) {
-    check_joins("12");
-    check_joins("10");
-    check_joins("36");
+    check_joins("12", 1);
+    check_joins("10", 2);
+    check_joins("36", 3);
     every_strategy();
     for (uint64_t seed = 1; seed <= 6; seed++) {
         check_fixed("sync", 1 + (int)(seed % 2), seed);

@@ -95,6 +95,17 @@ for servers in 0 1 2; do
     done
 done
 
+# From a checkpoint of other batches, where the updates of 45 end at 930 and not at 900: all servers' schedules know.
+settings="$few --schedule=cosine --epochs=3"
+for folder in threads apart; do run 0 $settings --batch=10 --devices=cpu:0 --stop-after=1 --out=$folder; done
+run 0 --resume=threads --batch-total=45 --devices=${devices[2]} --threads=1 --quiet
+new_cluster 2 2
+start ps0 "$TRAINER" --job=ps --task=0 $hosts --resume=apart --batch-total=45 --threads=1 --quiet
+start ps1 "$TRAINER" --job=ps --task=1 $hosts $settings --batch-total=45
+for w in 0 1; do start w$w "$TRAINER" --job=worker --task=$w --devices=cpu:$w $hosts --threads=1 --quiet; done
+ends 0 w0 w1 ps0 ps1
+same_weights "--resume --batch-total=45, 2 parameter servers" apart threads
+
 # --- what is refused ---
 refused_with 2 '--batch=8 and --batch-total=20: expected one of them, .*' $few --batch=8 --batch-total=20
 refused_with 2 '--batch-total=2: found 3 workers, expected an example for each' $few --batch-total=2 --devices=${devices[3]}
