@@ -198,10 +198,13 @@ static int sim_spawn(struct world *world, const char *name, const struct cores *
 }
 
 static bool sim_join(struct world_thread *base, double seconds) {
-    (void)seconds;
     struct sim_thread *thread = (struct sim_thread *)base;
+    const double until = sim_now(base->world) + seconds;
     sim_yield(base->world);
-    while (!thread->ended) go_on(base->world, AT_JOIN, thread, INFINITY);
+    while (!thread->ended) {
+        if (sim_now(base->world) >= until) return false;
+        go_on(base->world, AT_JOIN, thread, until);
+    }
     pthread_join(thread->handle, 0);
     thread->sim->threads[thread->slot] = 0;
     sem_destroy(&thread->baton);

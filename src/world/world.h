@@ -45,7 +45,7 @@ int world_spawn(struct world *world, const char *name, const struct cores *cores
                 void *argument, struct world_thread **out, struct error *error);
 void world_join(struct world_thread *thread); /* waits for its end and frees it; NULL is fine [point] */
 /* The same for at most so many seconds, also in a stopped world; false: it has not ended, and is still there.
- * Simulated: waits for its end. */
+ */
 bool world_join_within(struct world_thread *thread, double seconds);
 
 double world_now(const struct world *world);           /* seconds since the world was opened */
