@@ -97,7 +97,7 @@ done
 
 # From a checkpoint of other batches, where the updates of 45 end at 930 and not at 900: all servers' schedules know.
 settings="$few --schedule=cosine --epochs=3"
-for folder in threads apart; do run 0 $settings --batch=10 --devices=cpu:0 --stop-after=1 --out=$folder; done
+for folder in threads apart; do run 0 $settings --batch=10 --devices=${devices[2]} --stop-after=1 --out=$folder; done
 run 0 --resume=threads --batch-total=45 --devices=${devices[2]} --threads=1 --quiet
 new_cluster 2 2
 start ps0 "$TRAINER" --job=ps --task=0 $hosts --resume=apart --batch-total=45 --threads=1 --quiet
