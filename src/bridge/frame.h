@@ -58,7 +58,8 @@ enum { FRAME_VERSION = 10, FRAME_HEADER_BYTES = 64 };
         row(STATUS, "a status")        /* host, to a probe: in words */                                      \
         row(CHANGE, "a change")        /* leader to follower: the next segment is another strategy's */      \
         row(LINK, "a link's address")  /* either: where it is over UCX (upgrade.h) */                        \
-        row(ADMIT, "an admission")     /* leader to follower, at a pause: who takes which place; its answer */
+        row(ADMIT, "an admission") /* leader to follower, at a pause: who takes which place; its answer */   \
+        row(LOST, "a loss")        /* follower to leader: it has lost the worker that the flags are */
 
 enum frame_type {
     FRAME_NONE,

@@ -36,6 +36,7 @@ struct peer {
     const float *owed;            /* [slice] by all workers, where anything is packed; borrowed */
     bool owes;                    /* packed.kept is what it owes: it has said so at a pause */
     bool unmet;                   /* another server has not met it: it is told to come again */
+    bool lost_there;              /* at the leader: a follower has lost it */
     struct rank_offer offer;      /* as in its hello */
     bool sums, root; /* the gradient of the batch in hand goes into a sum; this worker receives it */
 };
@@ -184,8 +185,11 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error);
 
-/* At the leader, now and then: whether a follower has to go, so that the run is to end while it is there. */
+/* At the leader, now and then: hears which workers the followers have lost, and whether one of them has to
+ * go, so that the run is to end while it is there. */
 bool followers_ask(struct host *host);
+/* At a follower: tells so. Who does not hear it hears it at the next pause. */
+void follower_tell_lost(struct host *host, int worker, double timeout_s);
 /* At the leader: the next frame of a follower. When it says why it ends, that is the error; so is another
  * follower that does, or that has gone meanwhile. */
 int follower_hear(struct host *host, int follower, const char *what, struct frame_header *header,

@@ -56,22 +56,33 @@ static int look_at_others(const struct host *host, int awaited, struct error *er
     return OK;
 }
 
-/* Takes the word of one who has to go. */
+/* Takes the word of one who has to go, or who has lost a worker. */
 static bool take_asking(struct host *host, const struct follower *follower) {
     uint8_t bytes[FRAME_HEADER_BYTES];
     struct frame_header header;
     struct error ignored = {0};
     if (endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) < sizeof bytes ||
-        frame_unpack_header(&header, bytes, 0, "", &ignored) != OK || header.type != FRAME_LEAVE)
+        frame_unpack_header(&header, bytes, 0, "", &ignored) != OK ||
+        (header.type != FRAME_LEAVE && (header.type != FRAME_LOST || header.flags >= (uint32_t)host->count)))
         return false;
     frame_read_header(follower->endpoint, "a leave", 0, &header, 0.0, &ignored);
-    host->asked = true;
+    if (header.type == FRAME_LOST)
+        host->peers[header.flags].lost_there = true;
+    else
+        host->asked = true;
     return true;
 }
 
 bool followers_ask(struct host *host) {
-    for (int f = 0; f < host->follower_count && !host->asked; f++) take_asking(host, &host->followers[f]);
+    for (int f = 0; f < host->follower_count && !host->asked; f++)
+        while (take_asking(host, &host->followers[f])) {
+        }
     return host->asked;
+}
+
+void follower_tell_lost(struct host *host, int worker, double timeout_s) {
+    struct error ignored = {0};
+    frame_write(host->leader, FRAME_LOST, (uint32_t)worker, NULL, 0, timeout_s, &ignored);
 }
 
 int follower_hear(struct host *host, int f, const char *what, struct frame_header *header, double timeout_s,
@@ -88,6 +99,7 @@ int follower_hear(struct host *host, int f, const char *what, struct frame_heade
         if (world_now(world) >= until)
             return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", follower->name, what,
                              timeout_s);
+        followers_ask(host); /* what others say of losses is not to hide why they end */
         RETURN_IF(look_at_others(host, f, error));
     }
     const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, timeout_s, error);

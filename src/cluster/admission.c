@@ -103,7 +103,6 @@ int members_admit(void *self, const bool *is_free, int *worker, struct error *er
         *worker = -1;
         return code;
     }
-    members->lost_there[*worker] = false;
     return members_open_packed(members, *worker, error);
 }
 

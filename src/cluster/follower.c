@@ -25,9 +25,10 @@ struct led_run {
     struct members *members;       /* the crew's own */
     const struct cluster *cluster; /* borrowed */
     uint8_t *lost;                 /* [workers] what the leader says of each */
-    bool asked;                    /* it was told that this process has to go ... */
-    double asked_s;                /* ... at this time */
-    bool begun;                    /* the leader has said the first word of the training */
+    double *lost_s; /* [workers] when it was seen to be lost here, 0: it is not; INFINITY: it was told */
+    bool asked;     /* it was told that this process has to go ... */
+    double asked_s; /* ... at this time */
+    bool begun;     /* the leader has said the first word of the training */
     struct finish finish;
 };
 
@@ -86,6 +87,24 @@ static int check_interrupted(struct led_run *led, struct error *error) {
                      LEAVE_S);
 }
 
+/* To the leader, and to the user, whom the leader does not know to be lost: nobody else can say why. Mostly
+ * it finds out by itself. */
+static void tell_lost(struct led_run *led, double patience_s) {
+    const double now = world_now(led->run->world);
+    for (int w = 0; w < led->run->workers; w++) {
+        long step = 0;
+        const char *words = NULL;
+        if (led->lost[w] || !training_lost(&led->run->training, w, &step, &words) ||
+            training_left(&led->run->training, w, &step))
+            continue;
+        if (led->lost_s[w] == 0.0) led->lost_s[w] = now;
+        if (now - led->lost_s[w] < patience_s) continue; /* or it was told */
+        led->lost_s[w] = INFINITY;
+        progress_warn(&led->run->progress, "lost: %s; the leader is told", words);
+        follower_tell_lost(&led->members->host, w, ASK_S);
+    }
+}
+
 /* Its next byte. While it is waited for, an interrupt ends this process. most_s: how long it may take. */
 static int await_leader(struct led_run *led, double most_s, bool watches, struct error *error) {
     struct endpoint *leader = led->members->host.leader;
@@ -95,6 +114,7 @@ static int await_leader(struct led_run *led, double most_s, bool watches, struct
     while (endpoint_peek(leader, &byte, 1, LOOK_MS / 1e3, &ended) == 0 && !ended) {
         RETURN_IF(check_interrupted(led, error));
         if (watches) RETURN_IF(host_watch(&led->members->host, error));
+        if (led->begun) tell_lost(led, ASK_S);
         if (world_now(led->run->world) >= until)
             return name_leader(led, error_set(error, ERROR_PEER, "no word for %g s", most_s), error);
     }
@@ -175,6 +195,7 @@ static int run_segment(struct led_run *led, bool *fetches, struct error *error) 
             RETURN_IF(hear_leader(led, fetches, error));
         for (int w = 0; w < led->run->workers && *fetches; w++)
             if (led->lost[w]) training_give_up(&led->run->training, w);
+        tell_lost(led, ASK_S);
     }
     if (!training_failed(&led->run->training)) return OK;
     return ask_leader(led, training_end(&led->run->training, error), error);
@@ -212,6 +233,8 @@ static int apply_change(struct led_run *led, const struct frame_header *header, 
         name_leader(led, change_get(&change, run->setup.phases.count, run->workers, bytes, error), error));
     for (int w = 0; w < run->workers; w++) present[w] = bytes[CHANGE_BYTES + w] != 0;
     RETURN_IF(members_settle_places(members, present, joins, error));
+    for (int w = 0; w < run->workers; w++)
+        if (joins[w]) led->lost_s[w] = 0.0;
     return run_follow_change(run, &change, present, joins, error);
 }
 
@@ -226,15 +249,8 @@ static int read_change(struct led_run *led, const struct frame_header *header, s
     return code;
 }
 
-/* To the leader, and to the user whom it does not know to be lost: nobody else can say why. */
 static int answer(struct led_run *led, struct error *error) {
-    for (int w = 0; w < led->run->workers; w++) {
-        long step = 0;
-        const char *words = NULL;
-        if (!led->lost[w] && training_lost(&led->run->training, w, &step, &words) &&
-            !training_left(&led->run->training, w, &step))
-            progress_warn(&led->run->progress, "lost: %s; the leader is told", words);
-    }
+    tell_lost(led, 0.0);
     return members_answer(led->members, error);
 }
 
@@ -285,12 +301,14 @@ static int follow_opened(struct run *run, const struct cluster *cluster, struct 
                          struct error *error) {
     struct led_run led = {.run = run, .members = run->members, .cluster = cluster};
     RETURN_IF(memory_array(&led.lost, run->workers, "who is lost", error));
-    int code = follow(&led, error);
+    int code = memory_array(&led.lost_s, run->workers, "who is lost", error);
+    if (code == OK) code = follow(&led, error);
     if (code != OK) end_proxies(run);
     if (code == OK && cluster->mirrored) code = write_model(&led, error);
     if (code == OK) run_say_missed_faults(run);
     *finish = led.finish;
     memory_free(led.lost);
+    memory_free(led.lost_s);
     return code;
 }
 

@@ -64,7 +64,6 @@ static int open_members(void **self, const void *settings, const struct crew_sit
     RETURN_IF(wait_for_all(members, error));
     *workers = members->host.count;
     RETURN_IF(memory_array(&members->numbers, *workers, "batches in hand", error));
-    RETURN_IF(memory_array(&members->lost_there, *workers, "who is lost", error));
     RETURN_IF(memory_array(&members->taking, *workers, "who takes a place", error));
     return memory_array(&members->far, *workers, "tallies", error);
 }
@@ -80,7 +79,6 @@ static bool close_members(void *self) {
     memory_free(members->copies);
     memory_free(members->numbers);
     memory_free(members->far);
-    memory_free(members->lost_there);
     memory_free(members->taking);
     memory_free(members);
     return true;
@@ -418,7 +416,7 @@ static int change(void *self, const struct phase_change *change, struct error *e
 /* --- the end --- */
 
 static bool lost(const void *self, int worker) {
-    return ((const struct members *)self)->lost_there[worker];
+    return ((const struct members *)self)->host.peers[worker].lost_there;
 }
 
 static void tally(const void *self, int worker, struct tally *sum) {

@@ -32,8 +32,7 @@ struct members {
     bool sums;                 /* the workers' devices can add their gradients (means.h) */
     bool moves;                /* weights change while they are sent, which are then copied to: */
     float **copies;            /* [workers] each [floats of the slice]; NULL: none was needed yet */
-    struct tally *far;         /* [workers] of the leader: what the followers have counted, */
-    bool *lost_there;          /* [workers] and whom one of them has lost */
+    struct tally *far;         /* [workers] of the leader: what the followers have counted */
     long far_lost_updates;
     /* Segments, fetches, changes and admissions so far: the turn of the last one. */
     uint64_t went, fetched, changed, admitted;

@@ -102,7 +102,7 @@ static int fetch_one(struct members *members, int f, uint64_t *values, int count
     for (int w = 0; w < host->count; w++) {
         const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);
         tally_add(&members->far[w], &tally);
-        members->lost_there[w] = members->lost_there[w] || values[host->count * TALLY_VALUES + w] != 0;
+        if (values[host->count * TALLY_VALUES + w] != 0) host->peers[w].lost_there = true;
     }
     members->far_lost_updates += (long)values[count - 1];
     return OK;

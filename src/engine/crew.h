@@ -90,7 +90,7 @@ struct crew {
     int (*change)(void *self, const struct phase_change *change, struct error *error);
     /* A segment is over, all pause: what other parts have becomes what the store here has. */
     int (*fetch)(void *self, struct error *error);
-    /* Whether another part has lost this worker, as the last fetch has found. */
+    /* Whether another part has lost this worker, as far as is known. Also while workers run. */
     bool (*lost)(const void *self, int worker);
     /* Adds what shards in other processes have counted for a worker; and everything else that is elsewhere.
      */

@@ -76,12 +76,19 @@ static int await_start(struct run *run, struct error *error) {
     return OK;
 }
 
+/* Whom another part has lost, whose slice goes on without it, is lost here, too. */
+static void give_up_lost(struct run *run) {
+    for (int w = 0; run->crew.lost && w < run->workers; w++)
+        if (run->crew.lost(run->members, w)) training_give_up(&run->training, w);
+}
+
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->setup.config.checkpoint_every_s;
     if (run->crew.go) RETURN_IF(run->crew.go(run->members, error));
     training_go(&run->training);
     while (!training_wait(&run->training, LOOK_MS / 1e3)) {
+        give_up_lost(run);
         const double now = world_now(run->world);
         say_notices(run);
         say_recording(run);
@@ -169,14 +176,6 @@ static int note_leaver(struct run *run, int worker, long steps, struct error *er
     return sampler_leave(&run->sampler, worker, steps, error);
 }
 
-/* Whom another part has lost, whose slice went on without it, is lost here, too. */
-static int fetch_parts(struct run *run, struct error *error) {
-    if (run->crew.fetch) RETURN_IF(run->crew.fetch(run->members, error));
-    for (int w = 0; run->crew.lost && w < run->workers; w++)
-        if (run->crew.lost(run->members, w)) training_give_up(&run->training, w);
-    return OK;
-}
-
 /* Says who was lost or has left, and assigns what the lost would have been assigned to those who are left. */
 static int note_losses(struct run *run, struct error *error) {
     for (int w = 0; w < run->workers; w++) {
@@ -230,7 +229,8 @@ static int coordinate(struct run *run, struct error *error) {
         sampler_set_limit(&run->sampler, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
-        RETURN_IF(fetch_parts(run, error));
+        if (run->crew.fetch) RETURN_IF(run->crew.fetch(run->members, error));
+        give_up_lost(run);
         RETURN_IF(store_fetch(&run->store, error));
         RETURN_IF(note_losses(run, error));
         RETURN_IF(run_divide_rest(run, error));

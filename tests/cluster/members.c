@@ -58,7 +58,6 @@ struct side {
     struct store store;
     struct crew_site site;
     struct peer peers[WORKERS];
-    bool lost_there[WORKERS];
     struct members members_of;
 };
 
@@ -93,7 +92,6 @@ static void open_side(struct side *side, float first) {
     side->members_of.host.settings = (struct host_settings){.world = world, .timeout_s = LONG_S};
     side->members_of.site = &side->site;
     side->members_of.host.peers = side->peers;
-    side->members_of.lost_there = side->lost_there;
     side->members_of.timeout_s = side->members_of.fetch_s = LONG_S;
     CHECK(memory_array(&side->members_of.far, WORKERS, "tallies", &error) == OK, "%s", error.words);
 }
@@ -155,7 +153,8 @@ static void check_fetch(void) {
         CHECK(crew.fetch(&leader.members_of, &error) == OK, "%s", error.words);
         check_far(&leader);
         CHECK(crew.lost(&leader.members_of, 0) == (turn == 1) && !crew.lost(&leader.members_of, 1),
-              "turn %d: lost there: %d, %d", turn, leader.lost_there[0], leader.lost_there[1]);
+              "turn %d: lost there: %d, %d", turn, leader.members_of.host.peers[0].lost_there,
+              leader.members_of.host.peers[1].lost_there);
         CHECK(frame_read_header(ends[1], "a fetch", 8 + WORKERS, &header, LONG_S, &error) == OK &&
                   turn_receive(ends[1], &header, FRAME_FETCH, fetch, lost, WORKERS, LONG_S, &error) == OK,
               "%s", error.words);
