@@ -1,6 +1,7 @@
 /* Hosts and their workers over real connections, where a run would show a fault only by chance: what a
- * follower hands over, slices that do not make one vector, who is told that a worker still waits, and whose
- * words are believed when one has ended, or none; and that a worker which is turned away comes again. */
+ * follower hands over, slices that do not make one vector, who is told that a worker still waits, and that it
+ * is ready, and whose words are believed when one has ended, or none; and that a worker which is turned away
+ * comes again. */
 #include "../check.h"
 
 #include <stdlib.h>
@@ -183,12 +184,13 @@ static void send_welcome(struct endpoint *endpoint, const struct welcome *welcom
     CHECK(frame_write(endpoint, FRAME_WELCOME, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
 }
 
-static void send_settings(struct endpoint *endpoint) {
+static void send_settings(struct endpoint *endpoint, const char *workers) {
     static struct config config;
     uint8_t bytes[SETTINGS_BYTES];
     struct error error = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     option_defaults(config_options, &config);
+    snprintf(config.workers, sizeof config.workers, "%s", workers);
     CHECK(settings_put(&config, &writer, &error) == OK, "%s", error.words);
     const struct piece piece = {bytes, writer.used};
     CHECK(frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
@@ -269,10 +271,9 @@ static void worker_body(void *argument) {
 static const struct welcome halves[2] = {{.workers = 1, .begin = 0, .end = CUT},
                                          {.workers = 1, .begin = CUT, .end = FLOATS}};
 
-/* Returns how many heartbeats the first host has had before the worker was ready. */
-static int open_slow_worker(struct worker *worker, const struct welcome *welcomes, double builds_s) {
+/* At two hosts, which have its hellos. */
+static void begin_worker(struct worker *worker, double builds_s) {
     struct error error = {0};
-    int beats = 0;
     memset(worker, 0, sizeof *worker);
     worker->builds_s = builds_s;
     worker->addresses = (struct addresses){.list = worker->list, .count = 2};
@@ -287,22 +288,37 @@ static int open_slow_worker(struct worker *worker, const struct welcome *welcome
                   frame_read_payload(worker->hosts[h], &header, bytes, LONG_S, &error) == OK,
               "%s", error.words);
     }
-    for (int h = 0; h < 2; h++) send_settings(worker->hosts[h]);
-    for (int h = 0; h < 2; h++) {
-        uint8_t bytes[READY_BYTES];
+}
+
+/* The next word that is more than a sign of life; FRAME_NONE: there is none for so long. */
+static enum frame_type next_word(struct endpoint *endpoint, int *beats, double seconds) {
+    const double until = world_now(world) + seconds;
+    while (world_now(world) < until) {
+        uint8_t bytes[READY_BYTES], byte;
         struct frame_header header;
-        do {
-            CHECK(frame_read_header(worker->hosts[h], "a ready", sizeof bytes, &header, LONG_S, &error) == OK,
-                  "%s", error.words);
-            beats += h == 0 && header.type == FRAME_HEARTBEAT;
-        } while (error.code == OK && header.type == FRAME_HEARTBEAT);
-        CHECK(header.type == FRAME_READY &&
-                  frame_read_payload(worker->hosts[h], &header, bytes, LONG_S, &error) == OK,
+        struct error error = {0};
+        if (endpoint_peek(endpoint, &byte, 1, until - world_now(world), &(bool){false}) == 0) break;
+        CHECK(frame_read_header(endpoint, "a word", sizeof bytes, &header, LONG_S, &error) == OK &&
+                  frame_read_payload(endpoint, &header, bytes, LONG_S, &error) == OK,
               "%s", error.words);
+        if (error.code != OK) break;
+        if (header.type != FRAME_HEARTBEAT) return header.type;
+        ++*beats;
+    }
+    return FRAME_NONE;
+}
+
+/* Returns how many heartbeats the first host has had before the worker was ready. */
+static int open_slow_worker(struct worker *worker, const struct welcome *welcomes, double builds_s) {
+    int beats[2] = {0};
+    begin_worker(worker, builds_s);
+    for (int h = 0; h < 2; h++) send_settings(worker->hosts[h], "all");
+    for (int h = 0; h < 2; h++) {
+        CHECK(next_word(worker->hosts[h], &beats[h], LONG_S) == FRAME_READY, "host %d: not ready", h);
         send_welcome(worker->hosts[h], &welcomes[h]);
     }
     world_join(worker->thread);
-    return beats;
+    return beats[0];
 }
 
 static void open_worker(struct worker *worker, const struct welcome *welcomes) {
@@ -312,6 +328,26 @@ static void open_worker(struct worker *worker, const struct welcome *welcomes) {
 static void close_worker(struct worker *worker) {
     remote_close(&worker->remote);
     for (int h = 0; h < 2; h++) endpoint_close(worker->hosts[h]), listener_close(worker->listeners[h]);
+}
+
+/* The second host has not let it in yet: the leader hears that it is ready, but where it may join a training,
+ * which it could begin without that host. */
+static void leader_hears(const char *workers, bool at_once) {
+    static struct worker worker;
+    int beats = 0;
+    begin_worker(&worker, 0.0);
+    send_settings(worker.hosts[0], workers);
+    const enum frame_type first = next_word(worker.hosts[0], &beats, 0.5);
+    CHECK(first == (at_once ? FRAME_READY : FRAME_NONE), "--workers=%s: the leader was told %s", workers,
+          frame_type_words(first));
+    send_settings(worker.hosts[1], workers);
+    for (int h = at_once ? 1 : 0; h < 2; h++)
+        CHECK(next_word(worker.hosts[h], &beats, LONG_S) == FRAME_READY, "--workers=%s, host %d: not ready",
+              workers, h);
+    for (int h = 0; h < 2; h++) send_welcome(worker.hosts[h], &halves[h]);
+    world_join(worker.thread);
+    CHECK(worker.error.code == OK, "%s", worker.error.words);
+    close_worker(&worker);
 }
 
 /* What a worker makes of the second host's. */
@@ -582,6 +618,8 @@ int main(void) {
     check_other_host_gone();
     check_other_follower_gone();
     check_long_failure();
+    leader_hears("all", true);
+    leader_hears("1..3", false);
     endpoint_keep_to_tcp(world); /* whose connections are made before anybody looks */
     check_comes_again();
     world_close(world);
