@@ -15,6 +15,7 @@
 #include "../src/cluster/mirrored.h"
 #include "../src/engine/threads.h"
 #include "../src/record/sentence.h"
+#include "../src/store/strategy.h"
 #include "../src/world/simulated_network.h"
 #include "check.h"
 
@@ -210,6 +211,19 @@ static inline void cluster_await_training(const struct simulated_cluster *all) {
 static inline void cluster_start_late(struct simulated_cluster *all, int process, double seconds) {
     world_sleep(all->world, seconds);
     start_process(&all->processes[process]);
+}
+
+/* Another process in a worker's place. */
+static inline struct process *come_again(struct simulated_cluster *all, int worker) {
+    struct process *process = &all->processes[all->count];
+    add_process(all, worker == 0 ? CLUSTER_CHIEF : CLUSTER_WORKER, worker);
+    start_process(process);
+    return process;
+}
+
+/* Where late gradients are dropped, or counted, all are at one server. */
+static inline int most_servers(const struct traits *traits) {
+    return traits->drops || traits->joint ? 1 : 3;
 }
 
 static inline void cluster_join(struct simulated_cluster *all) {

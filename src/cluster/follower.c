@@ -233,8 +233,11 @@ static int apply_change(struct led_run *led, const struct frame_header *header, 
         name_leader(led, change_get(&change, run->setup.phases.count, run->workers, bytes, error), error));
     for (int w = 0; w < run->workers; w++) present[w] = bytes[CHANGE_BYTES + w] != 0;
     RETURN_IF(members_settle_places(members, present, joins, error));
-    for (int w = 0; w < run->workers; w++)
-        if (joins[w]) led->lost_s[w] = 0.0;
+    for (int w = 0; w < run->workers; w++) {
+        if (!joins[w]) continue;
+        led->lost[w] = 0; /* as the leader said of the place before */
+        led->lost_s[w] = 0.0;
+    }
     return run_follow_change(run, &change, present, joins, error);
 }
 

@@ -18,15 +18,6 @@ static struct scenario scenario_of(const char *strategy, int servers, const char
                              .settings = {{"epochs", "40"}, {"workers", range}}};
 }
 
-/* Another process in a worker's place. */
-static struct process *come_again(struct simulated_cluster *all, int worker) {
-    struct process *process = &all->processes[all->count];
-    add_process(all, worker == 0 ? CLUSTER_CHIEF : CLUSTER_WORKER, worker);
-    process->begins_s = 0.0;
-    start_process(process);
-    return process;
-}
-
 /* The loss of a worker's step as the table has it; what the first weights would have is far more by then. */
 static double loss_at(const struct simulated_cluster *all, int worker, long step) {
     char *data;
@@ -100,8 +91,7 @@ static void every_strategy(void) {
         const char *name = strategies[s]->plugin.name;
         CHECK(plugin_choose(&choice, &strategy_kind, name, &error) == OK, "%s", error.words);
         const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
-        for (int servers = 1; servers <= 3; servers++) {
-            if (servers > 1 && (strcmp(name, "backup") == 0 || strcmp(name, "adasync") == 0)) continue;
+        for (int servers = 1; servers <= most_servers(traits); servers++) {
             run_one(name, traits, servers, NULL);
             if (strcmp(name, "sync") == 0 || strcmp(name, "async-locked") == 0)
                 run_one(name, traits, servers, "top-k:share=0.1");
@@ -154,8 +144,36 @@ static void cut_from_a_server(void) {
     CHECK(refused > 0, "nobody was told to come again");
 }
 
+/* A newcomer that one server cannot hear any more, so long after it has come: that server tells the leader,
+ * which, where this is before the next pause, had told it last that the place is empty. */
+static void lost_to_a_server(double after_s) {
+    static struct simulated_cluster all;
+    struct scenario scenario = scenario_of("async-apply", 3, "2..3");
+    scenario.network.latency_s = 20e-3;
+    scenario.settings[0][1] = "4";
+    scenario.settings[2][0] = "batch", scenario.settings[2][1] = "2"; /* an epoch takes more than a second */
+    scenario.own[5].absent = true;
+    cluster_start(&all, &scenario);
+    cluster_await_training(&all);
+    cluster_start_late(&all, 5, 0.0);
+    world_sleep(all.world, after_s);
+    simulated_cut(all.processes[5].world, all.processes[1].world, true);
+    const double until = world_now(all.world) + 1.5 * 20.0; /* --timeout */
+    cluster_join(&all);
+    const struct summary *summary = &all.processes[0].result.summary;
+    for (int i = 0; i < 5; i++)
+        CHECK(all.processes[i].error.code == OK, "%s: %s", all.processes[i].name,
+              all.processes[i].error.words);
+    CHECK(summary->join_count == 1 && summary->lost_workers == 1, "%d joined, %d lost", summary->join_count,
+          summary->lost_workers);
+    CHECK(all.processes[0].ended_s < until, "cut after %g s: the leader ended at %g s, expected before %g s",
+          after_s, all.processes[0].ended_s, until);
+    cluster_close(&all);
+}
+
 int main(void) {
     every_strategy();
     cut_from_a_server();
+    for (int tenths = 5; tenths <= 14; tenths += 3) lost_to_a_server(tenths / 10.0);
     return check_end();
 }

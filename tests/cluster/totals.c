@@ -21,14 +21,6 @@ static struct scenario scenario_of(const char *strategy, int servers, const char
         .settings = {{"epochs", "40"}, {"workers", "1..3"}, {"batch-total", total}, {"log-every", "1"}}};
 }
 
-static struct process *come_again(struct simulated_cluster *all, int worker) {
-    struct process *process = &all->processes[all->count];
-    add_process(all, worker == 0 ? CLUSTER_CHIEF : CLUSTER_WORKER, worker);
-    process->begins_s = 0.0;
-    start_process(process);
-    return process;
-}
-
 /* What steps.csv has. */
 struct rows {
     long in_update[UPDATES]; /* examples of each, from 1 */
@@ -219,9 +211,8 @@ static void every_strategy(void) {
         CHECK(plugin_choose(&choice, &strategy_kind, name, &error) == OK, "%s", error.words);
         const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
         const bool plain = !traits->weighs && (traits->merged || traits->own_moments || traits->joint);
-        const bool alone = strcmp(name, "backup") == 0 || strcmp(name, "adasync") == 0;
         for (uint64_t seed = 1; seed <= 3; seed++) {
-            const int servers = alone ? 1 : (int)seed;
+            const int servers = most_servers(traits) > 1 ? (int)seed : 1;
             check_departures(name, traits, servers, "12", false, seed, NULL);
             check_departures(name, traits, servers, "12", true, seed, NULL);
             if (!plain) check_departures(name, traits, servers, "10", seed % 2 == 0, seed, NULL);
