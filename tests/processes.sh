@@ -50,7 +50,7 @@ pid_of() { cat "$1.pid" 2>/dev/null; } # of the program itself
 processes_with() { # pattern
     local folder
     for folder in /proc/[0-9]*; do
-        ! tr '\0' ' ' <"$folder/cmdline" 2>/dev/null | grep -Eq -e "$1" || echo "${folder#/proc/}"
+        ! tr "\0" " " 2>/dev/null <"$folder/cmdline" | grep -Eq -e "$1" || echo "${folder#/proc/}"
     done | sort -n
 }
 

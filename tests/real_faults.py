@@ -261,7 +261,7 @@ def open_processes(schedule, network, folder):
     servers, workers = schedule["servers"], schedule["workers"]
     names = [f"ps-{i}" for i in range(servers)] + [f"worker-{i}" for i in range(workers)]
     processes = [Process(name, address) for name, address in zip(names, free_addresses(len(names)))]
-    hosts = processes[:servers] or processes
+    hosts = processes[:servers or schedule["least"] or workers]
     key = []
     if schedule["encrypted"]:
         key = ["--secret-file=" + os.path.join(folder, "key")]
@@ -269,13 +269,14 @@ def open_processes(schedule, network, folder):
     for index, process in enumerate(processes):
         seen = [host.address if host is process else Relay(network, process, host).address for host in hosts]
         job, task = process.name.split("-")
-        lists = ["--worker-hosts=" + ",".join([p.address for p in processes[servers:]] if servers else seen)]
+        mirrored = seen + [p.address for p in processes[len(hosts):]]
+        lists = ["--worker-hosts=" + ",".join([p.address for p in processes[servers:]] if servers else mirrored)]
         lists += ["--ps-hosts=" + ",".join(seen)] if servers else []
         leads = ["--out=" + os.path.join(folder, "ps-0" if index == 0 else process.name), "--replace"]
         if any(fault.what == "disk" for fault in schedule["faults"]) and index == 0:
             leads.append("--checkpoint-every=0.02")
-        if schedule["least"] and index == 0:
-            leads.append(f"--workers={schedule['least']}..{workers}")
+        if schedule["least"] and (process in hosts or not servers):
+            lists.append(f"--workers={schedule['least']}..{workers}")
         process.command = [TRAINER, *settings_of(schedule), *lists, *key, f"--job={job}", f"--task={task}", "--devices=cpu:0",
                            "--no-shared-memory", f"--timeout={TIMEOUT_S:g}", f"--start-timeout={START_S:g}",
                            "--on-loss=" + schedule["on-loss"], *(leads if process in hosts else [])]
@@ -385,7 +386,7 @@ def check_run(schedule, processes, folder):
     with open(os.path.join(folder, "ps-0", "summary.json")) as file:
         summary = json.load(file)
     total = EXAMPLES * EPOCHS
-    lost = summary["lost_workers"] if schedule["servers"] else sum(process.code != 0 for process in processes)
+    lost = summary["lost_workers"] if schedule["servers"] or schedule["least"] else sum(process.code != 0 for process in processes)
     if summary["examples"] > total:
         yield f"{summary['examples']} examples of {total}"
     if lost and is_harmless(schedule):

@@ -14,7 +14,6 @@
 #include "../src/cluster/leader.h"
 #include "../src/cluster/mirrored.h"
 #include "../src/engine/threads.h"
-#include "../src/record/sentence.h"
 #include "../src/store/strategy.h"
 #include "../src/world/simulated_network.h"
 #include "check.h"
@@ -45,7 +44,7 @@ struct process {
     struct world_thread *thread;
     struct typed *typed;
     struct cluster cluster;
-    struct run_result result; /* of a parameter server that leads, or of a run without a cluster */
+    struct run_result result; /* of the process that leads, or of a run without a cluster */
     struct finish finish;     /* of a worker, what the leader says at the end */
     struct error error;
     char name[NAME]; /* "ps-0", "worker-1" */
@@ -151,13 +150,12 @@ static inline void process_body(void *argument) {
     struct process *process = argument;
     struct finish *finish = &process->finish;
     bool abandoned;
-    char sentence[SENTENCE_BYTES];
     world_sleep(process->world, process->begins_s);
     if (process->cluster.role == CLUSTER_NONE)
         run_train(process->typed, &threads_crew, process->world, &process->result, &process->error);
     else if (process->cluster.role != CLUSTER_PS && process->cluster.ps.count == 0)
-        mirrored_train(process->typed, &process->cluster, process->world, finish, sentence, &abandoned,
-                       &process->error);
+        mirrored_train(process->typed, &process->cluster, process->world, finish, &process->result,
+                       &abandoned, &process->error);
     else if (process->cluster.role != CLUSTER_PS)
         worker_train(process->typed, &process->cluster, process->world, NULL, finish, &abandoned,
                      &process->error);

@@ -364,6 +364,10 @@ const char *cluster_server(const struct cluster *cluster) {
     return cluster->mirrored ? "process" : "parameter server";
 }
 
+bool cluster_holds(const struct cluster *cluster) {
+    return cluster->role == CLUSTER_PS || (cluster->mirrored && cluster->task < cluster->ps.count);
+}
+
 void cluster_free(struct cluster *cluster) {
     addresses_free(&cluster->workers);
     addresses_free(&cluster->ps);

@@ -31,7 +31,7 @@ enum link_choice { LINK_AUTO, LINK_TCP, LINK_SHM, LINK_UCX };
 struct cluster {
     struct addresses ps, workers; /* both empty: no cluster; else at least one worker */
     bool chief_is_job; /* the chief is workers[0] in any case; task N of the job `worker` is workers[N + 1] */
-    bool mirrored;     /* the ps are in the workers' processes, with the workers' addresses */
+    bool mirrored;     /* the ps are in the processes of the first workers, with their addresses */
     enum cluster_role role;
     int task;             /* of this process: its place in ps or in workers; -1 without a role */
     uint64_t process;     /* drawn by lot: no other process has it */
@@ -54,6 +54,9 @@ struct cluster_by cluster_by(const struct cluster *cluster);
 /* What a process that holds a part of the store is called: "parameter server"; in a mirrored cluster
  * "process". */
 const char *cluster_server(const struct cluster *cluster);
+
+/* Whether this process holds a part of the store: as a ps, or in a mirrored cluster beside its devices. */
+bool cluster_holds(const struct cluster *cluster);
 
 /* How many workers there are on this worker's machine, itself included, which divide its cores; 0 for a
  * parameter server. On one machine are those with the same host, and those whose host is this machine by

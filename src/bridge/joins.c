@@ -50,11 +50,6 @@ int joins_read(const struct config *config, const struct cluster *cluster, int *
     int most = workers;
     *least = 0;
     if (!config_may_be_joined(config)) return OK;
-    if (cluster->mirrored || cluster->ps.count == 0)
-        return error_set(
-            error, ERROR_USAGE,
-            "--workers=%s: found no parameter server, expected one or more, which workers can join",
-            config->workers);
     if (!get_range(config->workers, least, &most) || *least < 1 || *least > most)
         return error_set(error, ERROR_USAGE, "--workers=%s: expected LEAST..MOST, as in 2..8, or all",
                          config->workers);
@@ -71,9 +66,14 @@ int joins_read(const struct config *config, const struct cluster *cluster, int *
 
 /* --- at the start --- */
 
+/* Where the workers hold the weights, those who do are there anyhow: all begin with them. */
+static bool is_counted(const struct host *host, const struct peer *peer) {
+    return peer->ready && (!host->settings.cluster->mirrored || peer->task < host->settings.least);
+}
+
 bool joins_enough(const struct host *host) {
     int ready = 0;
-    for (int i = 0; i < host->count; i++) ready += host->peers[i].ready;
+    for (int i = 0; i < host->count; i++) ready += is_counted(host, &host->peers[i]);
     for (int f = 0; f < host->follower_count; f++)
         if (!followers_are_met(host, f)) return false;
     return host->settings.least > 0 && host->settings.cluster->task == 0 && ready >= host->settings.least;

@@ -1,14 +1,13 @@
 /* Two halves in one process: a parameter server on one thread, and a worker that connects to it like any
- * other, by its address. See mirrored.h. */
+ * other, by its address. One that joins has the worker's half alone. See mirrored.h. */
 #include "mirrored.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "../base/memory.h"
+#include "../bridge/joins.h"
 #include "../record/progress.h"
-#include "../record/sentence.h"
-#include "../run/run.h"
 #include "follower.h"
 #include "leader.h"
 
@@ -94,20 +93,25 @@ static void share_device(struct server_half *server) {
 
 struct mirroring {
     struct finish *finish;
-    char *sentence;
+    struct run_result *result;
 };
 
-static int train(void *argument, struct cluster_session *session, bool *abandoned, struct error *error) {
-    const struct mirroring *mirroring = argument;
+/* The weights are where they are for the whole run: in the processes of all workers, or with --workers in
+ * those of the first ones, who are there from the start. */
+static int share_weights(struct cluster *cluster, const struct config *config, struct error *error) {
+    int least;
+    RETURN_IF(joins_read(config, cluster, &least, error));
+    cluster->ps = cluster->workers;
+    if (least > 0) cluster->ps.count = least;
+    cluster->mirrored = true;
+    return OK;
+}
+
+/* Both halves. */
+static int train_whole(struct server_half *server, struct cluster_session *session,
+                       const struct mirroring *mirroring, bool *abandoned, struct error *error) {
     const struct cluster *cluster = session->cluster;
-    struct server_half *server = NULL;
-    world_catch_interrupts();
-    RETURN_IF(memory_array(&server, 1, "a mirrored process", error));
     server->typed = *session->typed;
-    server->cluster = *cluster;
-    server->cluster.ps = cluster->workers;
-    server->cluster.mirrored = true;
-    session->cluster = &server->cluster;
     server->session = (struct cluster_session){.typed = &server->typed,
                                                .cluster = session->cluster,
                                                .until_s = session->until_s,
@@ -119,15 +123,31 @@ static int train(void *argument, struct cluster_session *session, bool *abandone
     share_device(server);
     const int code = train_halves(server, session, mirroring->finish, abandoned, error);
     if (code == OK && cluster->task > 0 && !session->typed->value.quiet) say_where(server);
-    sentence_of_run(&server->result.summary, mirroring->sentence, SENTENCE_BYTES);
     *abandoned = *abandoned || server->result.abandoned;
-    run_result_free(&server->result);
+    *mirroring->result = server->result;
+    return code;
+}
+
+static int train(void *argument, struct cluster_session *session, bool *abandoned, struct error *error) {
+    const struct mirroring *mirroring = argument;
+    struct server_half *server = NULL;
+    run_result_free(mirroring->result); /* of the session before */
+    world_catch_interrupts();
+    RETURN_IF(memory_array(&server, 1, "a mirrored process", error));
+    server->cluster = *session->cluster;
+    int code = share_weights(&server->cluster, &session->typed->value, error);
+    session->cluster = &server->cluster;
+    if (code == OK && cluster_holds(&server->cluster))
+        code = train_whole(server, session, mirroring, abandoned, error);
+    else if (code == OK)
+        code = worker_session(session, NULL, mirroring->finish, abandoned, error);
     if (!*abandoned) memory_free(server);
     return code;
 }
 
 int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                   struct finish *finish, char *sentence, bool *abandoned, struct error *error) {
-    struct mirroring mirroring = {finish, sentence};
+                   struct finish *finish, struct run_result *result, bool *abandoned, struct error *error) {
+    struct mirroring mirroring = {finish, result};
+    *result = (struct run_result){0};
     return sessions_train(typed, cluster, world, train, &mirroring, abandoned, error);
 }

@@ -37,10 +37,20 @@ static int measure(struct remote_run *run, struct error *error) {
     return paces_measure(&work, run->paces, &setup->balanced.abandoned, error);
 }
 
+/* Who holds weights is known before anybody is asked. */
+static int check_workers(const struct remote_run *run, const char *agreed, struct error *error) {
+    const char *typed = run->typed->value.workers;
+    if (!run->cluster->mirrored || strcmp(typed, agreed) == 0) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "--workers=%.40s: the leader has %.40s, expected the same in every mirrored process",
+                     typed, agreed);
+}
+
 /* Under the lock. */
 static int build(struct remote_run *run, const struct typed *agreed, struct error *error) {
     struct setup *setup = &run->setup;
     struct adoption adoption = {&setup->config, error};
+    RETURN_IF(check_workers(run, agreed->value.workers, error));
     RETURN_IF(config_each(&agreed->value, OPTION_AGREED, adopt_row, &adoption));
     RETURN_IF(config_check_microbatches(&setup->config, error));
     if (setup->config.batch_total > 0) /* until it is known how many they are */
@@ -107,7 +117,7 @@ static int connect_remote(struct remote_device *device) {
                                            .start_s = config->start_timeout_s,
                                            .timeout_s = TIMEOUT_TIMES * config->timeout_s,
                                            .beat_s = BEAT_SHARE * config->timeout_s,
-                                           .may_leave = !run->cluster->mirrored,
+                                           .may_leave = !cluster_holds(run->cluster),
                                            .say = say,
                                            .argument = device};
     return remote_open(&device->remote, &remote, &device->error);
@@ -196,7 +206,8 @@ static int open_device(struct remote_device *device) {
     const bool even = shares_are_even(run->setup.config.share);
     /* Else the leader says so, or how many the workers are. */
     if (even && run->setup.config.batch_total == 0) RETURN_IF(open_batches(device, run->setup.config.batch));
-    device->remote.settings.may_leave = even && !run->cluster->mirrored; /* nobody would take a share over */
+    device->remote.settings.may_leave =
+        even && !cluster_holds(run->cluster); /* nobody would take a share over */
     RETURN_IF(far_open(&device->far, &run->setup, run->world, error));
     if (device->far.is_on) device->remote.own = device->far.store.host;
     if (!device->far.is_on) RETURN_IF(memory_array(&device->own, floats, "weights", error));
@@ -290,16 +301,16 @@ static int compute_batches(struct remote_device *device) {
     return OK;
 }
 
-/* SIGTERM ends a worker after the step in hand (remote.h), unless it has a share of its own size. That of a
- * mirrored cluster has weights that the others need: its other half asks the leader to end the run. */
+/* SIGTERM ends a worker after the step in hand (remote.h), unless it has a share of its own size. One that
+ * holds weights is needed by the others: its other half asks the leader to end the run. */
 bool remote_run_leaves(const struct remote_run *run) {
-    return world_dismissed(run->world) && !run->cluster->mirrored && atomic_load(&run->begun) &&
+    return world_dismissed(run->world) && !cluster_holds(run->cluster) && atomic_load(&run->begun) &&
            shares_are_even(run->setup.config.share);
 }
 
 /* The chief of a mirrored cluster leads it, too, and ends it in order. */
 bool remote_run_is_interrupted(const struct remote_run *run) {
-    if (run->cluster->mirrored && (run->cluster->task == 0 || world_terminated())) return false;
+    if (cluster_holds(run->cluster) && (run->cluster->task == 0 || world_terminated())) return false;
     return world_interrupted() && !remote_run_leaves(run);
 }
 

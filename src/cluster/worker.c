@@ -49,13 +49,15 @@ static int open_run(struct remote_run *run, struct error *error) {
     return log_open(&run->log, setup->device_count, &run->telling, error);
 }
 
-/* Faults are put in where the training is. A mirrored process has it beside its devices. */
+/* Faults are put in where the training is. A mirrored process that holds weights has it beside its devices.
+ */
 static void say_faults(struct remote_run *run) {
     const struct config *config = &run->setup.config;
     char faults[FAULTS_TEXT_BYTES];
     faults_text(faults, config->fail, config->stall, config->slow);
-    if (!faults[0] || run->cluster->mirrored) return;
-    progress_warn(&run->progress, "%s does nothing at a worker: the parameter server puts faults in", faults);
+    if (!faults[0] || cluster_holds(run->cluster)) return;
+    progress_warn(&run->progress, "%s does nothing at a worker: the %s puts faults in", faults,
+                  run->cluster->mirrored ? "leader" : "parameter server");
 }
 
 /* Where it was not said how many threads a device has, they are fewer than it would have alone. */

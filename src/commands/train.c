@@ -44,14 +44,17 @@ static int serve(const struct typed *typed, const struct cluster *cluster, struc
 /* A worker, or a process that is one and a parameter server. */
 static int work(const struct typed *typed, const struct cluster *cluster, struct error *error) {
     struct finish finish = {0};
+    struct run_result result = {0}; /* of the one that leads */
     bool abandoned = false;
     char sentence[SENTENCE_BYTES] = "";
     struct world *world = NULL;
     RETURN_IF(world_open_threads(&world, error));
     const int code = cluster->ps.count > 0
                          ? worker_train(typed, cluster, world, NULL, &finish, &abandoned, error)
-                         : mirrored_train(typed, cluster, world, &finish, sentence, &abandoned, error);
+                         : mirrored_train(typed, cluster, world, &finish, &result, &abandoned, error);
     if (!abandoned) world_close(world);
+    sentence_of_run(&result.summary, sentence, sizeof sentence);
+    run_result_free(&result);
     const struct results results = {.metric = finish.metric,
                                     .test_score = finish.test_score,
                                     .train_seconds = finish.train_seconds,

@@ -17,10 +17,14 @@
 #include "places.h"
 
 #define LOOK_S 0.1
+#define LEAD_S 2.0   /* for the leader to end them all, before they are asked themselves */
 #define LEAVE_S 30.0 /* for all to end by themselves, once one has failed: checkpoints are written */
 #define END_S 5.0    /* after SIGTERM */
 
 enum { COMMAND_WORDS = 32, WORDS_MOST = 1 << 20 };
+
+/* Each is harder than the one before. */
+enum measure { ASK_LEADER, ASK_ALL, END_ALL, KILL_ALL };
 
 struct start {
     const struct config *settings;
@@ -33,9 +37,10 @@ struct start {
     char input[SECRET_DIGITS + 2]; /* the key, and the end of the line */
     int port;
     struct children *children;
-    bool *ended;  /* [places.count] */
-    double end_s; /* world time at which the next harder measure is due; 0: all go on */
-    int measures; /* taken so far */
+    bool *ended;          /* [places.count] */
+    bool ends;            /* since one has failed, or by Ctrl-C */
+    enum measure measure; /* the next one */
+    double end_s;         /* the world's time when it is due */
 };
 
 /* --- what is started --- */
@@ -140,16 +145,27 @@ static int name_failure(const struct start *start, int rank, int code, struct er
 /* --- until all have ended --- */
 
 /* At first politely, then less so. */
-static void end_all(struct start *start, double now) {
-    for (int rank = 0; rank < start->places.count; rank++) {
+static void take_measure(struct start *start, double now) {
+    static const double patience_s[] = {
+        [ASK_LEADER] = LEAD_S, [ASK_ALL] = LEAVE_S, [END_ALL] = END_S, [KILL_ALL] = END_S};
+    const enum measure measure = start->measure;
+    for (int rank = 0; rank < (measure == ASK_LEADER ? 1 : start->places.count); rank++) {
         if (start->ended[rank]) continue;
-        if (start->measures == 0)
+        if (measure <= ASK_ALL)
             children_hang_up(start->children, rank);
         else
-            children_end(start->children, rank, start->measures > 1);
+            children_end(start->children, rank, measure == KILL_ALL);
     }
-    start->end_s = now + (start->measures == 0 ? LEAVE_S : END_S);
-    start->measures++;
+    start->end_s = now + patience_s[measure];
+    if (measure < KILL_ALL) start->measure++;
+}
+
+/* By Ctrl-C the leader ends the run in order. Workers that were asked first would leave it, and nobody would
+ * be there any more when the leader is asked. */
+static void begin_to_end(struct start *start, bool failed, double now) {
+    start->ends = true;
+    start->measure = failed ? ASK_ALL : ASK_LEADER;
+    take_measure(start, now);
 }
 
 /* How many still run. The first that fails is the error. */
@@ -167,6 +183,7 @@ static int look(struct start *start, struct error *error) {
 
 static int wait_for_all(struct start *start, struct world *world, struct error *error) {
     struct child_line line;
+    bool interrupted = false;
     for (int running = start->places.count; running > 0;) {
         if (children_line(start->children, LOOK_S, &line)) {
             print_line(start, &line);
@@ -174,11 +191,16 @@ static int wait_for_all(struct start *start, struct world *world, struct error *
         }
         const double now = world_now(world);
         running = look(start, error);
-        if (start->measures == 0 ? error->code != OK || world_interrupted() : now >= start->end_s)
-            end_all(start, now);
+        if (!start->ends) {
+            interrupted = error->code == OK && world_interrupted();
+            if (interrupted || error->code != OK) begin_to_end(start, !interrupted, now);
+        } else if (now >= start->end_s) {
+            take_measure(start, now);
+        }
     }
-    return error->code != OK || !world_interrupted() ? error->code
-                                                     : error_set(error, ERROR_INTERRUPTED, "interrupted");
+    if (!interrupted) return error->code;
+    *error = (struct error){0}; /* of those who ended because of it */
+    return error_set(error, ERROR_INTERRUPTED, "interrupted");
 }
 
 static int start_all(struct start *start, struct error *error) {

@@ -9,9 +9,9 @@
  * the bits of one process; where nothing is worse than what the timeouts allow, all end well, and nobody is
  * lost.
  *
- * Most clusters with one parameter server are begun by some of their workers; others come while it runs, and
- * who was killed comes again: there every batch is in one row of steps.csv, each worker's steps have no gap,
- * and a round of sync has the gradients of all that were there.
+ * Most clusters are begun by some of their workers; others come while it runs, and who was killed comes
+ * again: there every batch is in one row of steps.csv, each worker's steps have no gap, and a round of sync
+ * has the gradients of all that were there.
  *
  * SEEDS=N: so many instead of what fits into the tests of every change; FIRST=N: from that one; TELL=1: all
  * are printed. `make faults SEEDS=N` is the long form. What a seed draws is a schedule, as text, which a seed
@@ -95,11 +95,18 @@ static void judge(struct plan *plan) {
     }
 }
 
+/* Of clusters that workers join: 0 servers are mirrored ones. */
+struct joined_by {
+    int servers_least, servers_most;
+};
+static const struct joined_by all_joined = {0, SERVERS_MOST};
+
 /* Who comes late, and who comes again soon. Drawn apart: all else is as it would be without. */
-static void draw_joins(struct plan *plan, uint64_t seed, int servers_most) {
+static void draw_joins(struct plan *plan, uint64_t seed, const struct joined_by *joined) {
     struct rng rng;
+    const int servers = plan->scenario.servers;
     rng_start(&rng, seed, 78);
-    if (plan->scenario.servers < 1 || plan->scenario.servers > servers_most || pick(&rng, 5) == 0) return;
+    if (servers < joined->servers_least || servers > joined->servers_most || pick(&rng, 5) == 0) return;
     plan->least = 1 + pick(&rng, plan->scenario.workers);
     for (int w = 0; w < plan->scenario.workers; w++)
         plan->late_s[w] = pick(&rng, 2) ? between(&rng, 0.0, LATEST_JOINED_S) : 0.0;
@@ -111,8 +118,7 @@ static void draw_joins(struct plan *plan, uint64_t seed, int servers_most) {
     }
 }
 
-/* servers_most: of clusters that workers join. */
-static struct plan plan_of(uint64_t seed, int servers_most) {
+static struct plan plan_of(uint64_t seed, const struct joined_by *joined) {
     struct plan plan = {0};
     struct rng rng;
     rng_start(&rng, seed, 77);
@@ -141,7 +147,7 @@ static struct plan plan_of(uint64_t seed, int servers_most) {
         if (one->what == CUT_OFF && seed % 2 == 1) one->what = STOP;
         if (one->what == DAMAGE) one->at_s *= 0.3; /* some of it is to come while they train */
     }
-    draw_joins(&plan, seed, servers_most);
+    draw_joins(&plan, seed, joined);
     judge(&plan);
     return plan;
 }
@@ -390,13 +396,8 @@ struct done {
 };
 
 static struct done done_by(const struct simulated_cluster *all) {
-    const struct process *first = &all->processes[0];
-    const struct summary *summary = &first->result.summary;
-    struct done done = {first->finish.version, first->finish.steps, first->finish.examples, 0};
-    if (first->cluster.role == CLUSTER_PS)
-        return (struct done){summary->updates, summary->steps, summary->examples, summary->lost_workers};
-    for (int i = 0; i < all->count; i++) done.lost += all->processes[i].error.code != OK;
-    return done;
+    const struct summary *summary = &all->processes[0].result.summary;
+    return (struct done){summary->updates, summary->steps, summary->examples, summary->lost_workers};
 }
 
 static int epochs_of(const struct plan *plan) {
@@ -513,8 +514,8 @@ static struct end run_plan(const struct plan *drawn) {
     return end;
 }
 
-static void test_seed(uint64_t seed, int servers_most) {
-    const struct plan plan = plan_of(seed, servers_most);
+static void test_seed(uint64_t seed, const struct joined_by *joined) {
+    const struct plan plan = plan_of(seed, joined);
     run_plan(&plan);
 }
 
@@ -535,9 +536,9 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
 /* Those which have failed once, as none of the first do; as they were drawn then. */
 static const struct {
     uint64_t seed;
-    int servers_most;
-} found[] = {{386, 1},  {523, 1},  {1068, 1}, {1102, 1}, {1624, 1},
-             {1775, 1}, {2544, 1}, {3263, 1}, {5092, 1}, {1440, SERVERS_MOST}};
+    struct joined_by joined;
+} found[] = {{386, {1, 1}},  {523, {1, 1}},  {1068, {1, 1}}, {1102, {1, 1}}, {1624, {1, 1}},
+             {1775, {1, 1}}, {2544, {1, 1}}, {3263, {1, 1}}, {5092, {1, 1}}, {1440, {1, SERVERS_MOST}}};
 
 /* A worker cannot be heard by one of three servers any more; others wait to join, so all pause. What that
  * server says of it lets the others go on, before the worker's own wait is over, or theirs for the leader;
@@ -565,9 +566,9 @@ int main(void) {
     if (getenv("FAULTS")) test_file(getenv("FAULTS"));
     if (getenv("FAULTS")) return check_end();
     const uint64_t first = number_of("FIRST", 1), seeds = number_of("SEEDS", FEW);
-    for (uint64_t seed = first; seed < first + seeds; seed++) test_seed(seed, SERVERS_MOST);
+    for (uint64_t seed = first; seed < first + seeds; seed++) test_seed(seed, &all_joined);
     for (size_t s = 0; !getenv("SEEDS") && s < sizeof found / sizeof *found; s++)
-        test_seed(found[s].seed, found[s].servers_most);
+        test_seed(found[s].seed, &found[s].joined);
     for (unsigned seed = 1; !getenv("SEEDS") && seed <= 6; seed++) lose_at_one(seed);
     return check_end();
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Real processes that join a training: one worker begins, a second one joins, the first is killed, and another process comes in its
-# place; all end with 0, with the same results, and no batch is missing but the one in the hands of who was killed. Then what --workers
-# refuses, each with one line; and who asks whether a training is there is answered while it may be joined, too.
+# place; all end with 0, with the same results, and no batch is missing but the one in the hands of who was killed. Mirrored, two hold
+# the weights, and the third one joins, is killed, comes again and leaves. Then what --workers refuses, each with one line; and who asks
+# whether a training is there is answered while it may be joined, too.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -9,9 +10,13 @@ set -u
 epochs=300
 [ -z "$slow" ] || epochs=40
 settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs"
-wanted=$((epochs * 1437 / 16)) # batches
+wanted=$(((epochs * 1437 + 15) / 16)) # batches
 
 has_said() { grep -Eq -- "$2" "$1.err"; }
+
+# steps.csv has each step of each worker once, and all batches but those that were lost.
+every_step='all(sorted(int(r["step"]) for r in log if r["worker"] == w) == list(range(1, 1 + sum(r["worker"] == w for r in log))) for w in "012")'
+counted="0 <= $wanted - steps <= lost_batches <= 2 or ($wanted, steps, lost_batches), rows == steps, $every_step"
 
 join_all() { # label, parameter servers, options of theirs...
     local label=$1 servers=$2 others=
@@ -42,15 +47,41 @@ join_all() { # label, parameter servers, options of theirs...
     grep -q '1 worker lost; 2 workers joined' ps0.out || fail "$label: the last line: $(tail -n 1 ps0.out)"
     summary_is "$label" 'lost_workers, [w["lost"] for w in per_worker]' '(1, [False, False])' \
         '[j["worker"] for j in joins], joins[0]["step"], joins[1]["step"] > 1' '([1, 0], 1, True)' \
-        "0 <= $wanted - steps <= lost_batches <= 2, rows == steps" '(True, True)' \
-        'all(sorted(int(r["step"]) for r in log if r["worker"] == w) == list(range(1, 1 + sum(r["worker"] == w for r in log))) for w in "01")' True \
+        "$counted" '(True, True, True)' \
         'test_accuracy > 0.85' True
 }
+join_mirrored() { # label, options of all...
+    local label="mirrored, $1"
+    shift
+    rm -rf run
+    new_cluster 0 3
+    hosts+=" --workers=2..3 --timeout=30 $settings $*"
+    for i in 0 1; do start_worker $i --replace --out=run; done
+    wait_until is_training
+    start_worker 2
+    wait_until has_said w0 '^trainer: joined: worker 2 '
+    signal 9 w2
+    finish w2
+    wait_until has_said w0 '^trainer: lost: worker 2 '
+    start_worker 2
+    wait_until has_said w0 '^trainer: joined: worker 2 .*, from its step ([2-9]|1[0-9])'
+    signal TERM w2
+    ends 0 w2 w0 w1
+    says w2 '^trainer: left, as it was asked to$'
+    same_results w0 w1
+    same_weights "$label" run run/worker-1
+    [ ! -e run/worker-2 ] || fail "$label: who holds no weights has written $(ls run/worker-2)"
+    grep -q '1 worker lost; 2 workers joined' w0.out || fail "$label: the last line: $(tail -n 1 w0.out)"
+    summary_is "$label" '[j["worker"] for j in joins], lost_workers' '([2, 2], 1)' "$counted" '(True, True, True)'
+}
+
 join_all sync 1 --strategy=sync
 join_all async 1 --strategy=async-lockfree
 join_all local-sgd 1 --strategy=local-sgd:every=8
 join_all "sync, 2 servers" 2 --strategy=sync
 join_all "async, 3 servers" 3 --strategy=async-lockfree
+join_mirrored sync --strategy=sync
+join_mirrored async --strategy=async-apply --compress=bf16
 
 # --- --batch-total: one, two, one; each update has as many examples, but for those of who leaves ---
 rm -rf run
@@ -87,9 +118,17 @@ usage '--workers=2..1: expected LEAST..MOST, as in 2..8, or all' $one --workers=
 usage '--workers=two: expected LEAST..MOST, as in 2..8, or all' $one --workers=two
 usage '--workers=1.. 2: expected LEAST..MOST, as in 2..8, or all' $one '--workers=1.. 2'
 usage '--workers=1..2: found --data-sharding=split, expected shared: .*' $one --workers=1..2 --data-sharding=split
-new_cluster 0 2
-usage '--workers=1..2: found no parameter server, expected one or more, which workers can join' $hosts --job=worker --task=0 --workers=1..2
 usage '--workers=1..2: there is no cluster to join; did you mean --devices=cpu:0\?' --workers=1..2
+
+# Who holds the weights is said to every mirrored process.
+rm -rf run
+new_cluster 0 2
+start_worker 0 --workers=1.. --replace --out=run --timeout=30 $settings
+wait_until is_training
+run 2 $hosts --job=worker --task=1 --timeout=30
+grep -q '^trainer: --workers=all: the leader has 1\.\., expected the same in every mirrored process$' err || fail "--workers left out: $(cat err)"
+signal INT w0
+ends 130 w0
 
 # A worker with two devices has two places elsewhere; here its number is one place.
 rm -rf run

@@ -1,8 +1,8 @@
-/* Workers that come late and workers that come again, in whole simulated clusters, of one parameter server
- * and of several: under every strategy, in clear and compressed, one worker begins, another one comes while
- * it trains, the first is killed, and another process takes its place. All batches are there once, every
- * worker's steps without a gap, and who joins goes on from the weights of the moment. And who is not let in:
- * for a place that is held, with several devices, into a cluster that nobody can join. */
+/* Workers that come late and workers that come again, in whole simulated clusters, of one parameter server,
+ * of several, and mirrored: under every strategy, in clear and compressed, one or two workers begin, others
+ * come while they train, one is killed, and another process takes its place. All batches are there once,
+ * every worker's steps without a gap, and who joins goes on from the weights of the moment. And who is not
+ * let in: for a place that is held, with several devices, into a cluster that nobody can join. */
 #include "../joined.h"
 
 enum { WORKERS = 3, EPOCHS = 40, BATCHES = 12 /* of an epoch of iris */ };
@@ -37,66 +37,99 @@ static double loss_at(const struct simulated_cluster *all, int worker, long step
     return found;
 }
 
-static void check_joins(const struct simulated_cluster *all, const char *name) {
+/* Who is there from the start, who comes late, in this order, and who is killed and comes again. */
+struct course {
+    const char *range;
+    int servers; /* 0: mirrored */
+    int first, lates, late[2], killed;
+    double pause_s; /* before each of these */
+};
+
+static void check_joins(const struct simulated_cluster *all, const struct course *course, const char *name) {
     const struct summary *summary = &all->processes[0].result.summary;
-    const double first = loss_at(all, 1, 1);
-    CHECK(summary->join_count == 3, "%s: %d have joined, expected 3", name, summary->join_count);
+    const double first = loss_at(all, course->first, 1);
+    const int expected = course->lates + 1;
+    CHECK(summary->join_count == expected, "%s: %d have joined, expected %d", name, summary->join_count,
+          expected);
     CHECK(summary->lost_workers == 1 && summary->lost_batches <= 2, "%s: %d lost, with %ld batches", name,
           summary->lost_workers, summary->lost_batches);
-    for (int j = 0; j < summary->join_count; j++) {
+    for (int j = 0; j < summary->join_count && j < expected; j++) {
         const struct summary_join *join = &summary->joins[j];
         const double loss = loss_at(all, join->worker, join->step);
-        CHECK(join->worker == (j == 0   ? 2
-                               : j == 1 ? 0
-                                        : 1),
+        CHECK(join->worker == (j < course->lates ? course->late[j] : course->killed),
               "%s: worker %d joins as number %d", name, join->worker, j);
-        CHECK((join->step > 1) == (join->worker == 1), "%s: worker %d joins with its step %ld", name,
+        CHECK((join->step > 1) == (j == course->lates), "%s: worker %d joins with its step %ld", name,
               join->worker, join->step);
         CHECK(loss < 0.8 * first, "%s: worker %d joins with a loss of %g, the first was %g", name,
               join->worker, loss, first);
     }
 }
 
-/* Worker 1 begins; 2 and 0 come; 1 is killed, and comes again. */
-static void run_one(const char *text, const struct traits *traits, int servers, const char *compress) {
+static void run_one(const char *text, const struct traits *traits, const struct course *course,
+                    const char *compress) {
     static struct simulated_cluster all;
-    struct scenario scenario = scenario_of(text, servers, "1..3");
+    struct scenario scenario = scenario_of(text, course->servers, course->range);
     char name[200];
-    snprintf(name, sizeof name, "%s, %d servers%s", text, servers, compress ? ", compressed" : "");
+    snprintf(name, sizeof name, "%s, %d servers, %s%s", text, course->servers, course->range,
+             compress ? ", compressed" : "");
     if (compress) scenario.settings[2][0] = "compress", scenario.settings[2][1] = compress;
-    scenario.own[servers].absent = scenario.own[servers + 2].absent = true;
+    for (int l = 0; l < course->lates; l++) scenario.own[course->servers + course->late[l]].absent = true;
     const int failures = check_failures;
     cluster_start(&all, &scenario);
     cluster_await_training(&all);
-    cluster_start_late(&all, servers + 2, 0.2);
-    cluster_start_late(&all, servers, 0.2);
-    world_sleep(all.world, 0.2);
-    const int first = servers + 1;
-    simulated_kill(all.processes[first].world);
-    struct process *again = come_again(&all, 1);
+    for (int l = 0; l < course->lates; l++)
+        cluster_start_late(&all, course->servers + course->late[l], course->pause_s);
+    world_sleep(all.world, course->pause_s);
+    const int killed = course->servers + course->killed;
+    simulated_kill(all.processes[killed].world);
+    struct process *again = come_again(&all, course->killed);
     cluster_join(&all);
     for (int i = 0; i < all.count; i++)
-        CHECK(i == first || all.processes[i].error.code == OK, "%s: %s: %s", name, all.processes[i].name,
+        CHECK(i == killed || all.processes[i].error.code == OK, "%s: %s: %s", name, all.processes[i].name,
               all.processes[i].error.words);
     CHECK(again->finish.epochs > EPOCHS - 1, "%s: %g epochs", name, again->finish.epochs);
     if (check_failures == failures) joined_check(&all, traits, EPOCHS, BATCHES);
-    if (check_failures == failures) check_joins(&all, name);
+    if (check_failures == failures) check_joins(&all, course, name);
     cluster_close(&all);
 }
 
 static void every_strategy(void) {
+    static const struct course courses[] = {
+        {.range = "1..3", .servers = 1, .first = 1, .lates = 2, .late = {2, 0}, .killed = 1, .pause_s = 0.2},
+        {.range = "1..3", .servers = 2, .first = 1, .lates = 2, .late = {2, 0}, .killed = 1, .pause_s = 0.2},
+        {.range = "1..3", .servers = 3, .first = 1, .lates = 2, .late = {2, 0}, .killed = 1, .pause_s = 0.2},
+        {.range = "2..3", .servers = 0, .first = 0, .lates = 1, .late = {2}, .killed = 2, .pause_s = 0.3}};
     for (int s = 0; strategies[s]; s++) {
         struct choice choice = {0};
         struct error error = {0};
         const char *name = strategies[s]->plugin.name;
         CHECK(plugin_choose(&choice, &strategy_kind, name, &error) == OK, "%s", error.words);
         const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
-        for (int servers = 1; servers <= most_servers(traits); servers++) {
-            run_one(name, traits, servers, NULL);
+        for (size_t c = 0; c < sizeof courses / sizeof *courses; c++) {
+            const int parts = courses[c].servers > 0 ? courses[c].servers : atoi(courses[c].range);
+            if (parts > most_servers(traits)) continue;
+            run_one(name, traits, &courses[c], NULL);
             if (strcmp(name, "sync") == 0 || strcmp(name, "async-locked") == 0)
-                run_one(name, traits, servers, "top-k:share=0.1");
+                run_one(name, traits, &courses[c], "top-k:share=0.1");
         }
     }
+}
+
+/* Mirrored, those who hold the weights begin, though another one is ready before them. */
+static void mirrored_begin_together(void) {
+    static struct simulated_cluster all;
+    struct scenario scenario = scenario_of("sync", 0, "2..3");
+    scenario.own[1].begins_s = 0.5;
+    cluster_start(&all, &scenario);
+    cluster_join(&all);
+    for (int i = 0; i < all.count; i++)
+        CHECK(all.processes[i].error.code == OK, "%s: %s", all.processes[i].name,
+              all.processes[i].error.words);
+    CHECK(all.processes[0].result.summary.join_count == 0, "%d have joined, expected none",
+          all.processes[0].result.summary.join_count);
+    CHECK(all.processes[0].result.summary.workers == WORKERS, "%d workers",
+          all.processes[0].result.summary.workers);
+    cluster_close(&all);
 }
 
 static const char come_again_words[] = "is not there at every parameter server: it is to come again";
@@ -173,6 +206,7 @@ static void lost_to_a_server(double after_s) {
 
 int main(void) {
     every_strategy();
+    mirrored_begin_together();
     cut_from_a_server();
     for (int tenths = 5; tenths <= 14; tenths += 3) lost_to_a_server(tenths / 10.0);
     return check_end();

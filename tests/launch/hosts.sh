@@ -97,6 +97,21 @@ grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err ||
 all_are_gone Ctrl-C interrupted
 [ -e interrupted/checkpoint/state.safetensors ] || fail "Ctrl-C: no checkpoint"
 
+# The workers would have left a run whose leader hears of it a second later.
+cat >late_ssh <<'SH'
+#!/bin/sh
+case $2 in
+*TRAINER_RANK=0*) (cat; sleep 1) | sh -c "$2" ;;
+*) exec sh -c "$2" ;;
+esac
+SH
+chmod +x late_ssh
+endless_run late --ssh=./late_ssh
+signal INT all
+ends 130 all
+grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err || fail "Ctrl-C, a late leader: $(tail -n 5 all.err)"
+all_are_gone "Ctrl-C, a late leader" late
+
 endless_run orphans
 signal 9 all
 finish all
