@@ -311,7 +311,7 @@ def put_in(fault, processes, network, on):
             network.set("cuts", frozenset((fault.name, name)), on)
     elif fault.what in ("slow", "lossy", "damage"):
         network.set(fault.what, fault.name, on)
-    elif fault.what == "disk" and on and processes[0].process.poll() is None:
+    elif fault.what == "disk" and on and processes[0].process and processes[0].process.poll() is None:
         # One that has only just been started would be killed by 0, where a sanitizer writes before main begins.
         resource.prlimit(processes[0].process.pid, resource.RLIMIT_FSIZE, (1, 1))
 

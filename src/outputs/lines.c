@@ -38,7 +38,7 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
 }
 
 /* Its "Step" is the number of updates that the weights have had. A gradient that was dropped made none: the
- * line has those before it, and says so at its end. */
+ * line has those before it, and says so at its end. A terminal that is too narrow gets it closed up. */
 static void print_row(struct printing *printing, const struct log_row *row) {
     struct printed *last = &printing->printed[row->worker];
     const long steps = row->step - last->step;
@@ -46,7 +46,7 @@ static void print_row(struct printing *printing, const struct log_row *row) {
     *last = (struct printed){.time_s = row->time_s, .step = row->step};
     char worker[32] = "";
     if (printing->workers > 1) snprintf(worker, sizeof worker, "Worker %d: ", row->worker);
-    lines_say(printing->lines,
+    lines_fit(printing->lines,
               "%sStep: %ld,  Epoch: %2d,  Batch: %3ld of %3ld,  Cost: %.4f,  AvgTime: %3.2fms%s", worker,
               row->version > 0 ? row->version : row->read_version, row->epoch, row->batch, row->batches,
               (double)row->loss, average_ms, row->version > 0 ? "" : ",  dropped");

@@ -142,6 +142,13 @@ def plain(what, drawn, out):
 short_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--epochs=2", "--print-every=5", "--replace", "--out=run"]
 drawn, _ = draw(80, lambda drawn: False, command=short_run, TERM="dumb")
 plain("TERM=dumb", drawn, drawn)
+# The line of a step: as it is specified where it has room; else closed up, and folded where that is too long still.
+specified = rb"Worker [01]: Step: \d+,  Epoch:  \d,  Batch: +\d+ of  \d+,  Cost: [\d.]+,  AvgTime: [\d.]+ms"
+for columns, pattern in (100, specified), (80, re.sub(rb" +", b" ", specified)), (40, re.sub(rb" +", b" ", specified)):
+    drawn, _ = draw(columns, lambda drawn: False, command=short_run, TERM="dumb")
+    found = re.findall(rb"Worker [^\r]*(?:\r\n  [^\r]*)?", drawn)
+    if len(found) != 4 or not all(re.fullmatch(pattern, unfold(line)) and max(map(len, line.split(b"\r\n"))) <= columns for line in found):
+        fail(f"{columns} columns: the lines of steps: {found}")
 ran = subprocess.run(short_run, stdin=subprocess.DEVNULL, capture_output=True)
 plain("a pipe", ran.stderr, ran.stdout)
 with open("errors", "wb") as errors, open("results", "wb") as results:
