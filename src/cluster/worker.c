@@ -49,8 +49,7 @@ static int open_run(struct remote_run *run, struct error *error) {
     return log_open(&run->log, setup->device_count, &run->telling, error);
 }
 
-/* Faults are put in where the training is. A mirrored process that holds weights has it beside its devices.
- */
+/* Faults are put in where the training is. One that holds weights has it beside its devices. */
 static void say_faults(struct remote_run *run) {
     const struct config *config = &run->setup.config;
     char faults[FAULTS_TEXT_BYTES];

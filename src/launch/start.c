@@ -198,8 +198,9 @@ static int wait_for_all(struct start *start, struct world *world, struct error *
             take_measure(start, now);
         }
     }
-    if (!interrupted) return error->code;
-    *error = (struct error){0}; /* of those who ended because of it */
+    const bool by_it = error->code == OK || error->code == ERROR_INTERRUPTED || error->code == ERROR_PEER;
+    if (!interrupted || !by_it) return error->code;
+    *error = (struct error){0};
     return error_set(error, ERROR_INTERRUPTED, "interrupted");
 }
 
