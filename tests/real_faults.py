@@ -63,6 +63,7 @@ TIMEOUT_S, START_S = 10.0, 20.0
 # All come; one waits in vain, three times its timeout where it waits for who waits itself; a last word; and a machine with much to do.
 LATEST_S = START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S + 30.0
 EXAMPLES, BATCH, EPOCHS = 120, 10, 30
+LATE_A_STEP = 3 # pieces that come late in a step of a network that is lossy to the end, at most
 PIECE_BYTES, AGAIN_S, LOSS, DAMAGE, SLOW_TIMES = 64 << 10, 0.2, 0.3, 0.005, 50.0
 NAMED = re.compile(r"127\.\d+\.\d+\.\d+:|worker |parameter server|process |port |ps-0")
 WHATS = "kill", "return", "stop", "cut", "cut-off", "slow", "lossy", "damage", "disk"
@@ -331,7 +332,9 @@ def run_schedule(schedule, folder):
         while time.monotonic() < began + at_s and (waiting() or any(p.stopped for p in processes)):
             time.sleep(0.01)
         put_in(fault, processes, network, on)
-    while waiting() and time.monotonic() < began + LATEST_S:
+    lossy = any(fault.what == "lossy" and fault.for_s == float("inf") for fault in schedule["faults"])
+    latest_s = LATEST_S + (EPOCHS * EXAMPLES // BATCH * LATE_A_STEP * AGAIN_S if lossy else 0.0)
+    while waiting() and time.monotonic() < began + latest_s:
         time.sleep(0.02)
     late = [process.name for process in waiting()]
     for process in processes:

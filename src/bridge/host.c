@@ -48,6 +48,8 @@ static bool leader_is_missing(const struct host *host) {
 static bool is_missing(const struct host *host, int task) {
     if (host->settings.least > 0 && host->settings.cluster->task > 0)
         return joins_is_first(host, task) && !joins_has_come(host, task);
+    if (host->settings.least > 0 && host->settings.cluster->mirrored && task >= host->settings.least)
+        return false;
     const struct peer *first = handshake_find_peer(host, task, -1);
     int come = 0;
     for (int i = 0; i < host->count; i++)

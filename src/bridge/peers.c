@@ -407,28 +407,26 @@ static void say_farewell(struct world *world, struct farewell *farewells, int co
 }
 
 /* To the leader only why this process, a follower, ends before it said so; it is to wait where this one
- * returns. */
+ * returns, as are those who wait to join. */
 static int list_farewells(const struct host *host, const struct finish *finish, const struct piece *goodbye,
                           struct farewell *farewells) {
     const char *why = finish->code == OK ? "the training is over" : finish->words; /* to who came for it */
+    const uint32_t flags = finish->returns ? FAILURE_FOR_NOW : 0;
     int count = 0;
     for (int f = 0; f < host->follower_count; f++)
         if (host->followers[f].endpoint)
             farewells[count++] =
                 (struct farewell){host->followers[f].endpoint, FRAME_GOODBYE, 0, *goodbye, false};
     if (host->leader && finish->code != OK)
-        farewells[count++] = (struct farewell){host->leader,
-                                               FRAME_FAILURE,
-                                               finish->returns ? FAILURE_FOR_NOW : 0,
-                                               {finish->words, strlen(finish->words)},
-                                               false};
+        farewells[count++] = (struct farewell){
+            host->leader, FRAME_FAILURE, flags, {finish->words, strlen(finish->words)}, false};
     for (int i = 0; i < host->count; i++)
         if (host->peers[i].endpoint)
             farewells[count++] =
                 (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, 0, *goodbye, host->peers[i].cut};
     for (int i = 0; joins_waiting(host, i); i++)
         farewells[count++] =
-            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, 0, {why, strlen(why)}, false};
+            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, flags, {why, strlen(why)}, false};
     return count;
 }
 

@@ -29,7 +29,7 @@ static int wait_for_all(struct members *members, struct error *error) {
                                                 .layout = layout_hash(layout)};
     RETURN_IF(joins_read(site->config, cluster, &least, error));
     char range[40] = "";
-    if (least > 0) snprintf(range, sizeof range, "%d of ", least);
+    if (least > 0) snprintf(range, sizeof range, "%s%d of ", cluster->mirrored ? "the first " : "", least);
     snprintf(words, sizeof words, "the %s %s waits for %s%d worker%s%s%s", cluster_server(cluster),
              cluster->ps.list[cluster->task].text, range, cluster->workers.count,
              cluster->workers.count == 1 ? "" : "s", cluster_by(cluster).words,

@@ -46,6 +46,22 @@ static int choose_error(const struct server_half *server, struct error *error) {
     return error->code;
 }
 
+/* Where a run may go on without a worker, that may be this process's: what came of it is what this process
+ * ends with, too. */
+static int go_by_server(const struct server_half *server, struct finish *finish, struct error *error) {
+    const struct summary *summary = &server->result.summary;
+    struct progress progress;
+    if (error->code != ERROR_PEER || server->error.code != OK) return error->code;
+    progress_open(&progress, stderr, false);
+    progress_warn(&progress, "the training went on without the device of this process: %.300s", error->words);
+    *finish = (struct finish){.metric = summary->metric,
+                              .test_score = summary->test_score,
+                              .final_cost = summary->final_cost,
+                              .train_seconds = summary->train_seconds};
+    *error = (struct error){0};
+    return OK;
+}
+
 /* What either half has seen counts for both. */
 static void join_sessions(struct cluster_session *session, const struct cluster_session *other) {
     session_see(session, atomic_load(&other->seen));
@@ -68,6 +84,7 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
         if (code != OK) atomic_store(&server->worker_failed, true);
         world_join(thread);
         code = choose_error(server, error);
+        if (code != OK) code = go_by_server(server, finish, error);
     }
     join_sessions(session, &server->session);
     if (!server->result.abandoned) world_close(server->session.world);

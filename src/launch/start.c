@@ -4,6 +4,7 @@
 #include "start.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #define LOOK_S 0.1
 #define LEAD_S 2.0   /* for the leader to end them all, before they are asked themselves */
+#define LEFT_S 0.3   /* for what it has said last to come, once it has ended */
 #define LEAVE_S 30.0 /* for all to end by themselves, once one has failed: checkpoints are written */
 #define END_S 5.0    /* after SIGTERM */
 
@@ -196,6 +198,8 @@ static int wait_for_all(struct start *start, struct world *world, struct error *
             if (interrupted || error->code != OK) begin_to_end(start, !interrupted, now);
         } else if (now >= start->end_s) {
             take_measure(start, now);
+        } else if (start->measure == ASK_ALL && start->ended[0]) {
+            start->end_s = fmin(start->end_s, now + LEFT_S);
         }
     }
     const bool by_it = error->code == OK || error->code == ERROR_INTERRUPTED || error->code == ERROR_PEER;

@@ -22,8 +22,11 @@ static int check_parts(const struct setup *setup, const struct choice *choice, i
                                     : "which gradients make an update is decided in one place";
     if (parts < 2 || (!traits->drops && !traits->joint)) return OK;
     if (mirrored)
-        return error_set(error, ERROR_USAGE, "--strategy=%s: expected one parameter server, found none: %s",
-                         name, why);
+        return error_set(
+            error, ERROR_USAGE,
+            "--strategy=%s: expected one parameter server, or --workers=1.., found weights in %d "
+            "processes: %s",
+            name, parts, why);
     return error_set(error, ERROR_USAGE, "--strategy=%s: expected one parameter server, found %d: %s", name,
                      parts, why);
 }

@@ -115,6 +115,13 @@ static void every_strategy(void) {
     }
 }
 
+static void check_all_ended(const struct simulated_cluster *all, const struct process *killed,
+                            const char *when) {
+    for (int i = 0; i < all->count; i++)
+        CHECK(&all->processes[i] == killed || all->processes[i].error.code == OK, "%s: %s: %s", when,
+              all->processes[i].name, all->processes[i].error.words);
+}
+
 /* Mirrored, those who hold the weights begin, though another one is ready before them. */
 static void mirrored_begin_together(void) {
     static struct simulated_cluster all;
@@ -122,14 +129,56 @@ static void mirrored_begin_together(void) {
     scenario.own[1].begins_s = 0.5;
     cluster_start(&all, &scenario);
     cluster_join(&all);
-    for (int i = 0; i < all.count; i++)
-        CHECK(all.processes[i].error.code == OK, "%s: %s", all.processes[i].name,
-              all.processes[i].error.words);
+    check_all_ended(&all, NULL, "one late");
     CHECK(all.processes[0].result.summary.join_count == 0, "%d have joined, expected none",
           all.processes[0].result.summary.join_count);
     CHECK(all.processes[0].result.summary.workers == WORKERS, "%d workers",
           all.processes[0].result.summary.workers);
     cluster_close(&all);
+}
+
+/* One that holds weights goes on with them when its device is lost, and ends as the run does. */
+static void weights_without_their_device(void) {
+    for (int worker = 0; worker < 2; worker++) {
+        static struct simulated_cluster all;
+        struct scenario scenario = scenario_of("async-apply", 0, "2..3");
+        char fail[32];
+        snprintf(fail, sizeof fail, "worker:%d@step:20", worker);
+        scenario.own[0].name = "fail", scenario.own[0].value = fail;
+        cluster_start(&all, &scenario);
+        cluster_join(&all);
+        check_all_ended(&all, NULL, fail);
+        const struct summary *summary = &all.processes[0].result.summary;
+        CHECK(summary->lost_workers == 1, "%s: %d lost", fail, summary->lost_workers);
+        for (int i = 0; i < all.count; i++)
+            CHECK(all.processes[i].finish.test_score == summary->test_score, "%s: %s has a score of %g", fail,
+                  all.processes[i].name, all.processes[i].finish.test_score);
+        cluster_close(&all);
+    }
+}
+
+/* One that holds weights is killed while another process waits to join: that one waits for the next session,
+ * as all do. */
+static void killed_while_one_waits(void) {
+    for (int ms = 0; ms < 20; ms++) {
+        static struct simulated_cluster all;
+        char when[32];
+        struct scenario scenario = scenario_of("sync", 0, "2..3");
+        scenario.settings[2][0] = "restart-wait", scenario.settings[2][1] = "30";
+        scenario.settings[3][0] = "checkpoint-every", scenario.settings[3][1] = "0.05";
+        scenario.own[2].absent = true;
+        snprintf(when, sizeof when, "killed after %d ms", ms);
+        cluster_start(&all, &scenario);
+        cluster_await_training(&all);
+        cluster_start_late(&all, 2, 0.2);
+        world_sleep(all.world, 1e-3 * ms);
+        simulated_kill(all.processes[1].world);
+        world_sleep(all.world, 2.0);
+        come_again(&all, 1);
+        cluster_join(&all);
+        check_all_ended(&all, &all.processes[1], when);
+        cluster_close(&all);
+    }
 }
 
 static const char come_again_words[] = "is not there at every parameter server: it is to come again";
@@ -207,6 +256,8 @@ static void lost_to_a_server(double after_s) {
 int main(void) {
     every_strategy();
     mirrored_begin_together();
+    weights_without_their_device();
+    killed_while_one_waits();
     cut_from_a_server();
     for (int tenths = 5; tenths <= 14; tenths += 3) lost_to_a_server(tenths / 10.0);
     return check_end();

@@ -109,6 +109,17 @@ lose_one "a worker that all wait for" 1 w1
 lose_one "a mirrored process" 0 w1
 lose_one "the mirrored process that leads" 0 w0
 
+# Back at once, before the others have ended the session: who holds weights waits for the next one, and so does who joins.
+start_all 0 3 $settings --workers=2..3
+lose 9 w1
+start_again w1 "${options[@]}"
+signal 9 w2
+finish w2
+start_again w2 "${options[@]}"
+ends 0 $all
+same_weights "back at once" run run/worker-1
+summary_is "back at once" 'cluster_ps, cluster_workers, interrupted' '(0, 3, False)'
+
 # Twice, and with others that are killed while they wait.
 start_all 1 2 $settings
 lose 9 ps0

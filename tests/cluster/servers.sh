@@ -447,7 +447,7 @@ for w in 0 1; do
     new_cluster 0 2
     start_worker $w --replace --out=run $small --strategy=backup
     ends 2 w$w
-    says w$w '--strategy=backup: expected one parameter server, found none: which'
+    says w$w '--strategy=backup: expected one parameter server, or --workers=1\.\., found weights in 2 processes: which'
 done
 
 # --- mirrored: one is killed, stands still, is interrupted ---
