@@ -271,8 +271,10 @@ void write_command_note(struct html *html, const struct facts *facts) {
     if (facts->has_summary) html_say(html, "Made by %s", summary->program);
     if (facts->has_summary && summary->machine[0]) html_say(html, " on %s", summary->machine);
     if (facts->has_summary) html_put(html, ". ");
-    html_put(html, "Some options, such as <code>--data-dir</code>, <code>--slots</code> and "
-                   "<code>--on-loss</code>, are not recorded and must be added by hand. ");
+    html_put(html,
+             "Some options, such as <code>--data-dir</code>, <code>--slots</code>, "
+             "<code>--on-loss</code> and a cluster's <code>--workers</code>, are not recorded and must be "
+             "added by hand. ");
     if (!facts->has_summary)
         html_put(html, "Devices and threads must be added, too, as there is no summary.json. ");
     html_put(html, "</p>\n");
