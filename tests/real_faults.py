@@ -63,7 +63,6 @@ TIMEOUT_S, START_S = 10.0, 20.0
 # All come; one waits in vain, three times its timeout where it waits for who waits itself; a last word; and a machine with much to do.
 LATEST_S = START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S + 30.0
 EXAMPLES, BATCH, EPOCHS = 120, 10, 30
-LATE_A_STEP = 3 # pieces that come late in a step of a network that is lossy to the end, at most
 PIECE_BYTES, AGAIN_S, LOSS, DAMAGE, SLOW_TIMES = 64 << 10, 0.2, 0.3, 0.005, 50.0
 NAMED = re.compile(r"127\.\d+\.\d+\.\d+:|worker |parameter server|process |port |ps-0")
 WHATS = "kill", "return", "stop", "cut", "cut-off", "slow", "lossy", "damage", "disk"
@@ -284,8 +283,14 @@ def open_processes(schedule, network, folder):
     return processes
 
 
+def epochs_of(schedule):
+    """Fewer where the network loses pieces to the end, as each step is late then."""
+    lossy = any(fault.what == "lossy" and fault.for_s == float("inf") for fault in schedule["faults"])
+    return EPOCHS // 3 if lossy else EPOCHS
+
+
 def settings_of(schedule):
-    return ["--quiet", "--dataset=iris", "--model=mlp:hidden=24", f"--batch={BATCH}", f"--epochs={EPOCHS}", "--threads=1",
+    return ["--quiet", "--dataset=iris", "--model=mlp:hidden=24", f"--batch={BATCH}", f"--epochs={epochs_of(schedule)}", "--threads=1",
             "--optimizer=sgd:rate=0.1", "--kernels=reference", "--outputs=csv,summary", "--strategy=" + schedule["strategy"]]
 
 
@@ -332,9 +337,7 @@ def run_schedule(schedule, folder):
         while time.monotonic() < began + at_s and (waiting() or any(p.stopped for p in processes)):
             time.sleep(0.01)
         put_in(fault, processes, network, on)
-    lossy = any(fault.what == "lossy" and fault.for_s == float("inf") for fault in schedule["faults"])
-    latest_s = LATEST_S + (EPOCHS * EXAMPLES // BATCH * LATE_A_STEP * AGAIN_S if lossy else 0.0)
-    while waiting() and time.monotonic() < began + latest_s:
+    while waiting() and time.monotonic() < began + LATEST_S:
         time.sleep(0.02)
     late = [process.name for process in waiting()]
     for process in processes:
@@ -354,7 +357,7 @@ def is_harmless(schedule):
 
 
 def weights_alone(schedule, folder, known={}):
-    key = schedule["strategy"], schedule["workers"]
+    key = schedule["strategy"], schedule["workers"], epochs_of(schedule)
     if key not in known:
         devices = ",".join(f"cpu:{w}" for w in range(schedule["workers"]))
         out = os.path.join(folder, "alone")
@@ -388,7 +391,7 @@ def check_run(schedule, processes, folder):
         return
     with open(os.path.join(folder, "ps-0", "summary.json")) as file:
         summary = json.load(file)
-    total = EXAMPLES * EPOCHS
+    total = EXAMPLES * epochs_of(schedule)
     lost = summary["lost_workers"] if schedule["servers"] or schedule["least"] else sum(process.code != 0 for process in processes)
     if summary["examples"] > total:
         yield f"{summary['examples']} examples of {total}"

@@ -334,7 +334,7 @@ static int spread(struct members *members, bool whole, struct error *error) {
 static const char *sum_obstacle(const struct members *members) {
     const struct cluster *cluster = members->settings.cluster;
     if (!cluster->mirrored) return "";
-    if (members->host.settings.least > 0) return "workers come and go (--workers)";
+    if (members->host.settings.least > 0) return "with --workers they come and go";
     if (!makes_means(members)) return "the strategy makes no mean of all workers' gradients";
     if (members->site->sampler->sizes) return "the workers have parts of different sizes";
     if (compress_is_on(&members->compressor)) return "--compress is for what the bridge sends";

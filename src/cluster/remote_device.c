@@ -200,8 +200,7 @@ static int open_device(struct remote_device *device) {
     struct remote_run *run = device->run;
     struct error *error = &device->error;
     const int code = connect_remote(device);
-    if (device->remote.count > 0 && device->remote.hosts && device->remote.hosts[0].told)
-        atomic_store(&run->session->met, true);
+    if (device->remote.hosts && device->remote.hosts[0].told) atomic_store(&run->session->met, true);
     RETURN_IF(code);
     RETURN_IF(build_once(device));
     const size_t floats = run->setup.network.graph.layout.floats;

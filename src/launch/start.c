@@ -40,6 +40,7 @@ struct start {
     int port;
     struct children *children;
     bool *ended;          /* [places.count] */
+    int leader_code;      /* once the first has ended */
     bool ends;            /* since one has failed, or by Ctrl-C */
     enum measure measure; /* the next one */
     double end_s;         /* the world's time when it is due */
@@ -178,6 +179,7 @@ static int look(struct start *start, struct error *error) {
         if (start->ended[rank]) continue;
         start->ended[rank] = children_ended(start->children, rank, &code);
         running += !start->ended[rank];
+        if (start->ended[rank] && rank == 0) start->leader_code = code;
         if (start->ended[rank] && code != 0) name_failure(start, rank, code, error);
     }
     return running;
@@ -202,9 +204,11 @@ static int wait_for_all(struct start *start, struct world *world, struct error *
             start->end_s = fmin(start->end_s, now + LEFT_S);
         }
     }
-    const bool by_it = error->code == OK || error->code == ERROR_INTERRUPTED || error->code == ERROR_PEER;
-    if (!interrupted || !by_it) return error->code;
-    *error = (struct error){0};
+    if (!interrupted) return error->code;
+    *error = (struct error){0}; /* of those whom the leader has ended */
+    const int code = start->leader_code;
+    if (code != OK && code != ERROR_INTERRUPTED && code != ERROR_PEER)
+        return name_failure(start, 0, code, error);
     return error_set(error, ERROR_INTERRUPTED, "interrupted");
 }
 

@@ -58,8 +58,9 @@ join_mirrored() { # label, options of all...
     hosts+=" --workers=2..3 --timeout=30 $settings $*"
     for i in 0 1; do start_worker $i --replace --out=run; done
     wait_until is_training
-    start_worker 2
+    start_worker 2 --fail=worker:2@step:5
     wait_until has_said w0 '^trainer: joined: worker 2 '
+    says w2 '^trainer: --fail=worker:2@step:5 does nothing at a worker: the leader puts faults in$'
     signal 9 w2
     finish w2
     wait_until has_said w0 '^trainer: lost: worker 2 '

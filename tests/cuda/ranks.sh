@@ -137,7 +137,7 @@ device_1=cpu:0 falls_back "worker 1 \\($came_from cpu:0\\): its device has no me
 STANDIN_MACHINE=here falls_back "worker 0 \\($came_from gpu:0\\) and worker 1 \\($came_from gpu:0\\) are on one device"
 falls_back "worker 0 \\($came_from gpu:0\\): --deterministic promises roster order" --deterministic
 falls_back "the strategy makes no mean of all workers' gradients" --strategy=async-lockfree
-falls_back "workers come and go (--workers)" --workers=2..
+falls_back "with --workers they come and go" --workers=2..
 falls_back "--compress is for what the bridge sends" --compress=top-k
 TRAINER_SECRET=$(printf "%064d" 7) falls_back "it would not be encrypted"
 device_0=gpu:0 device_1=cpu:0

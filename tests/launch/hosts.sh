@@ -112,6 +112,15 @@ ends 130 all
 grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err || fail "Ctrl-C, a late leader: $(tail -n 5 all.err)"
 all_are_gone "Ctrl-C, a late leader" late
 
+# What fails on the way has its exit code.
+endless_run broken --checkpoint-every=0
+rm -rf broken/checkpoint
+touch broken/checkpoint
+signal INT all
+ends 3 all
+grep -q '^localhost\[0\]: trainer: broken/checkpoint: a file, expected a folder' all.err || fail "Ctrl-C, no checkpoint: $(tail -n 5 all.err)"
+all_are_gone "Ctrl-C, no checkpoint" broken
+
 endless_run orphans
 signal 9 all
 finish all
