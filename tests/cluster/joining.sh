@@ -7,9 +7,9 @@
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
-epochs=300
+epochs=100
 [ -z "$slow" ] || epochs=40
-settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs"
+settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs --slow=cpu:0=4x"
 wanted=$(((epochs * 1437 + 15) / 16)) # batches
 
 has_said() { grep -Eq -- "$2" "$1.err"; }
@@ -60,7 +60,7 @@ join_mirrored() { # label, options of all...
     wait_until is_training
     start_worker 2 --fail=worker:2@step:5
     wait_until has_said w0 '^trainer: joined: worker 2 '
-    says w2 '^trainer: --fail=worker:2@step:5 does nothing at a worker: the leader puts faults in$'
+    says w2 '^trainer: --slow=cpu:0=4x --fail=worker:2@step:5 does nothing at a worker: the leader puts faults in$'
     signal 9 w2
     finish w2
     wait_until has_said w0 '^trainer: lost: worker 2 '

@@ -107,7 +107,7 @@ static void every_strategy(void) {
         const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
         for (size_t c = 0; c < sizeof courses / sizeof *courses; c++) {
             const int parts = courses[c].servers > 0 ? courses[c].servers : atoi(courses[c].range);
-            if (parts > most_servers(traits)) continue;
+            if (parts > most_servers(traits) || !is_chosen(c + (size_t)s)) continue;
             run_one(name, traits, &courses[c], NULL);
             if (strcmp(name, "sync") == 0 || strcmp(name, "async-locked") == 0)
                 run_one(name, traits, &courses[c], "top-k:share=0.1");

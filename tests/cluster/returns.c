@@ -264,21 +264,20 @@ static bool test_seed(uint64_t seed) {
     return killed;
 }
 
-static uint64_t number_of(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
-}
-
 /* What the long form has found: a batch in hand that was left out; a process that refused for good
  * when it had only lost another one; one that welcomed its workers, went, and was met again without them. */
 static const uint64_t found[] = {3022, 1646, 3117};
 
 int main(void) {
     const uint64_t first = number_of("FIRST", 1), seeds = number_of("SEEDS", FEW);
-    uint64_t killed = 0;
+    uint64_t killed = 0, runs = 0;
     for (size_t i = 0; !getenv("SEEDS") && i < sizeof found / sizeof *found; i++) test_seed(found[i]);
-    for (uint64_t seed = first; seed < first + seeds; seed++) killed += test_seed(seed);
-    CHECK(seeds < 10 || 3 * killed > seeds, "killed in %llu of %llu runs", (unsigned long long)killed,
-          (unsigned long long)seeds);
+    for (uint64_t seed = first; seed < first + seeds; seed++) {
+        if (!is_chosen(seed)) continue;
+        killed += test_seed(seed);
+        runs++;
+    }
+    CHECK(runs < 10 || 3 * killed > runs, "killed in %llu of %llu runs", (unsigned long long)killed,
+          (unsigned long long)runs);
     return check_end();
 }
