@@ -225,7 +225,8 @@ static inline uint64_t number_of(const char *name, uint64_t otherwise) {
     return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* EVERY=N: one case in N, as .ci/run has it under sanitizers: they look at what is done, which is the same in all. */
+/* EVERY=N: one case in N, as .ci/run has it under sanitizers: they look at what is done, which is the same in
+ * all. */
 static inline bool is_chosen(uint64_t number) {
     return number % number_of("EVERY", 1) == 0;
 }
