@@ -338,14 +338,18 @@ long long training_bytes_moved(const struct training *training, int worker) {
     return training->workers[worker].side.bytes_moved;
 }
 
-void training_take_loss(struct training *training, double *sum, double *steps) {
+void training_loss(const struct training *training, double *sum, double *steps) {
     *sum = *steps = 0.0;
-    for (int w = 0; w < training->settings.roster->workers; w++) {
-        struct worker_totals *totals = &training->workers[w].totals;
-        *sum += totals->loss_sum;
-        *steps += totals->loss_steps;
-        totals->loss_sum = totals->loss_steps = 0.0;
+    for (int w = 0; training->workers && w < training->settings.roster->workers; w++) {
+        *sum += training->workers[w].totals.loss_sum;
+        *steps += training->workers[w].totals.loss_steps;
     }
+}
+
+void training_take_loss(struct training *training, double *sum, double *steps) {
+    training_loss(training, sum, steps);
+    for (int w = 0; w < training->settings.roster->workers; w++)
+        training->workers[w].totals.loss_sum = training->workers[w].totals.loss_steps = 0.0;
 }
 
 /* The failure that came first, with its own message. */

@@ -158,8 +158,10 @@ const struct worker_totals *training_totals(const struct training *training,
                                             int worker);          /* while paused or ended */
 long training_steps(const struct training *training, int worker); /* likewise; as the sampler counts them */
 long long training_bytes_moved(const struct training *training, int worker); /* likewise */
-void training_take_loss(struct training *training, double *sum,
-                        double *steps); /* while paused: mean loss since the last call, over all workers */
+/* Sum and number of the steps' losses since the last call of the second, which begins anew; over all workers,
+ * while paused or ended. */
+void training_loss(const struct training *training, double *sum, double *steps);
+void training_take_loss(struct training *training, double *sum, double *steps);
 /* Whether a worker was lost, at which step, and why; while paused or ended. */
 bool training_lost(const struct training *training, int worker, long *step, const char **words);
 /* Whether it was not lost but has left, and after how many steps; while paused or ended. */

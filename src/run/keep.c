@@ -22,6 +22,17 @@ static bool keeps_place(const struct run *run) {
     return run->sizes || (config->batch_total > 0 && config->data_sharding == SHARDING_SHARED);
 }
 
+static struct begun_epoch begun_of(const struct run *run) {
+    struct begun_epoch begun = run->begun;
+    double sum, batches;
+    training_loss(&run->training, &sum, &batches);
+    begun.loss_sum += sum;
+    begun.batches += batches;
+    begun.seconds += training_seconds(&run->training) - run->epoch_s;
+    begun.examples += run_examples(run) - run->epoch_examples;
+    return begun;
+}
+
 static struct standing standing_of(struct run *run, const long *own) {
     const long position = sampler_position(&run->sampler);
     run_count_steps(run);
@@ -45,6 +56,7 @@ static struct standing standing_of(struct run *run, const long *own) {
                              .target_accuracy = run->setup.config.target_accuracy,
                              .target_s = run->target_s,
                              .redone_updates = run->redone_updates,
+                             .begun = begun_of(run),
                              .train_seconds = run->seconds_before + training_seconds(&run->training)};
 }
 

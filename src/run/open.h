@@ -87,8 +87,9 @@ struct run {
     long checkpoint_update; /* the store's version in it */
     double train_loss;      /* of the last complete epoch */
     double target_s;        /* training seconds when the target accuracy was reached, or NAN */
-    double epoch_s;         /* training seconds when the epoch began */
+    double epoch_s;         /* training seconds when the epoch began, or this part of it */
     long long epoch_examples;
+    struct begun_epoch begun; /* what earlier parts of the run had of it */
     long redone_updates; /* that were lost with a process since a checkpoint: of earlier sessions, and this
                             one's */
     bool nothing_left;   /* a run that is resumed where it is has no more to do: nothing is written */

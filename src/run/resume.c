@@ -70,6 +70,13 @@ static int add_times(struct resume_texts *texts, const struct standing *standing
         RETURN_IF(add_format(texts, error, "target_accuracy", "%.17g", standing->target_accuracy));
         RETURN_IF(add_format(texts, error, "target_s", "%.6f", standing->target_s));
     }
+    if (standing->begun.batches > 0.0 && isfinite(standing->begun.loss_sum)) {
+        const struct begun_epoch *begun = &standing->begun;
+        RETURN_IF(add_format(texts, error, "epoch_loss", "%.17g", begun->loss_sum / begun->batches));
+        RETURN_IF(add_format(texts, error, "epoch_batches", "%.17g", begun->batches));
+        RETURN_IF(add_format(texts, error, "epoch_examples", "%lld", begun->examples));
+        RETURN_IF(add_format(texts, error, "epoch_seconds", "%.6f", begun->seconds));
+    }
     return add_longs(texts, "worker_steps", standing->steps_of, standing->steps_count, error);
 }
 
@@ -191,6 +198,8 @@ struct counted {
     long position, place, version, steps, examples;
     int workers;
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
+    double epoch_loss, epoch_batches, epoch_seconds;
+    long epoch_examples;
     double test_accuracy, best_accuracy, best_test_accuracy, test_rmse, best_rmse, best_test_rmse, best_loss;
     int best_epoch;
     long schedule_ahead, redone_updates, train_examples;
@@ -210,6 +219,11 @@ static const struct option counted_rows[] = {
     OPTION_ROW(REAL, "train_seconds", struct counted, train_seconds, .most = SECONDS_MOST, .unit = "s"),
     OPTION_ROW(REAL, "target_accuracy", struct counted, target_accuracy, .most = 1),
     OPTION_ROW(REAL, "target_s", struct counted, target_s, .most = SECONDS_MOST, .unit = "s"),
+    OPTION_ROW(REAL, "epoch_loss", struct counted, epoch_loss, .most = 1e300),
+    OPTION_ROW(REAL, "epoch_batches", struct counted, epoch_batches, .most = BATCHES_MOST, .unit = "batches"),
+    OPTION_ROW(LONG, "epoch_examples", struct counted, epoch_examples, .most = EXAMPLES_MOST,
+               .unit = "examples"),
+    OPTION_ROW(REAL, "epoch_seconds", struct counted, epoch_seconds, .most = SECONDS_MOST, .unit = "s"),
     OPTION_ROW(LONG, "schedule_ahead", struct counted, schedule_ahead, .least = -BATCHES_MOST,
                .most = BATCHES_MOST, .unit = "updates"),
     OPTION_ROW(LONG, "redone_updates", struct counted, redone_updates, .most = BATCHES_MOST,
@@ -291,6 +305,14 @@ static bool saved_own(const struct safetensors *checkpoint, int workers, long *o
 double resume_target(const struct safetensors *checkpoint, double accuracy) {
     const double saved = checkpoint_real(checkpoint, "target_accuracy", NAN);
     return fabs(saved - accuracy) < 1e-12 ? checkpoint_real(checkpoint, "target_s", NAN) : (double)NAN;
+}
+
+struct begun_epoch resume_begun(const struct safetensors *checkpoint) {
+    const double batches = checkpoint_real(checkpoint, "epoch_batches", 0.0);
+    return (struct begun_epoch){.loss_sum = batches * checkpoint_real(checkpoint, "epoch_loss", 0.0),
+                                .batches = batches,
+                                .seconds = checkpoint_real(checkpoint, "epoch_seconds", 0.0),
+                                .examples = checkpoint_number(checkpoint, "epoch_examples", 0)};
 }
 
 int resume_workers(const struct safetensors *checkpoint) {

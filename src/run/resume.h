@@ -22,6 +22,13 @@ struct best_epoch {
     double test_score;  /* which it was not chosen by; NAN: it was not tested */
 };
 
+/* What a run has had of an epoch that is not over. */
+struct begun_epoch {
+    double loss_sum, batches; /* their losses; 0: there is none */
+    double seconds;
+    long long examples;
+};
+
 /* Where a run stands. */
 struct standing {
     long position; /* batches over all workers */
@@ -43,8 +50,9 @@ struct standing {
     const char *strategy;   /* in force; NULL: not known, as is schedule_ahead (struct store_settings) */
     const char *strategies; /* those so far, as run_strategies_text has them; NULL: not known */
     long schedule_ahead;
+    struct begun_epoch begun;
     double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike: nor is what
-                              each worker did, nor target_s */
+                              each worker did, nor target_s, nor begun */
     long redone_updates;  /* as in the summary */
     double target_accuracy, target_s; /* seconds of training until the first; or NAN, both or the latter */
 };
@@ -71,6 +79,8 @@ struct config_source resume_source(const struct safetensors *checkpoint, const c
 struct best_epoch resume_best(const struct safetensors *checkpoint);
 /* The seconds of training until this accuracy, if they were for it; else NAN. */
 double resume_target(const struct safetensors *checkpoint, double accuracy);
+/* What the parts before have had of the epoch in which it goes on. */
+struct begun_epoch resume_begun(const struct safetensors *checkpoint);
 /* How many workers' steps the checkpoint has; and their steps into steps_of[count]. Version 0.1 saved their
  * sum alone: then each gets its share. */
 int resume_workers(const struct safetensors *checkpoint);

@@ -143,7 +143,10 @@ static int finish_epoch(struct run *run, struct error *error) {
     const long long examples = run_examples(run);
     training_take_loss(&run->training, &sum, &steps);
     RETURN_IF(test(run, error));
-    const double took = seconds - run->epoch_s;
+    const double took = seconds - run->epoch_s + run->begun.seconds;
+    const long long had = examples - run->epoch_examples + run->begun.examples;
+    sum += run->begun.loss_sum;
+    steps += run->begun.batches;
     const struct epoch_row row = {.epoch = run->epoch + 1,
                                   .time_s = run->seconds_before + seconds,
                                   .train_loss = steps > 0.0 ? sum / steps : (double)NAN,
@@ -152,11 +155,11 @@ static int finish_epoch(struct run *run, struct error *error) {
                                   .test_score = run->tested.score,
                                   .validation_loss = run->validated.cost,
                                   .validation_score = run->validated.score,
-                                  .examples_per_s =
-                                      took > 0.0 ? (double)(examples - run->epoch_examples) / took : 0.0};
+                                  .examples_per_s = took > 0.0 ? (double)had / took : 0.0};
     run->train_loss = row.train_loss;
     run->epoch_s = seconds;
     run->epoch_examples = examples;
+    run->begun = (struct begun_epoch){0};
     run->epoch++;
     if (isnan(run->target_s) && run->tested.score >= run->setup.config.target_accuracy) {
         run->target_s = row.time_s;
@@ -387,6 +390,7 @@ static int export_model(struct run *run, struct error *error) {
 /* Coordinates from the first epoch to the last. */
 static int coordinate_all(struct run *run, struct run_result *result, struct error *error) {
     run->examples_before = run->epoch_examples = run_examples(run);
+    if (run->resumes) run->begun = resume_begun(&run->checkpoint);
     run->steps_before = run->resumes ? (long)checkpoint_number(&run->checkpoint, "steps", 0) : 0;
     run->version_before = run->phase_version = store_version(&run->store);
     run->phase_examples = run->examples_before;

@@ -42,6 +42,10 @@ if what == "whole": # steps.csv and epochs.csv go through all parts of the run a
     assert [int(row["epoch"]) for row in epochs] == list(range(1, len(epochs) + 1)), [row["epoch"] for row in epochs]
     moments = [float(row["time_s"]) for row in epochs]
     assert moments == sorted(moments) and abs(moments[-1] - summary["train_seconds"]) < 1e-5 and len(epochs) == int(names[0]), moments
+if what == "curve": # the epochs of both runs have the same losses, wherever one of them was stopped
+    curves = [[(row["epoch"], float(row["train_loss"])) for row in csv.DictReader(open(f"{run}/epochs.csv"))] for run in (path, names[0])]
+    for one, other in zip(*curves, strict=True):
+        assert one[0] == other[0] and abs(one[1] - other[1]) <= 1e-5 * abs(other[1]), f"epoch {one[0]}: {one[1]}, expected {other[1]}"
 PYTHON
 weights() { python3 look.py weights "$1/model.safetensors"; }
 texts() { python3 look.py texts "$1/checkpoint/state.safetensors" "${@:2}"; }
@@ -100,6 +104,7 @@ stopped_again_and_again() { # name, epochs, devices, options...
     [ "$(summary "$name" examples)" = "$(summary "alone-$name" examples)" ] ||
         fail "$name: $(summary "$name" examples) examples, expected $(summary "alone-$name" examples)"
     whole "$name" "$epochs"
+    python3 look.py curve "$name" "alone-$name" 2>said || fail "$name: another curve than that of the run left alone: $(tail -n 1 said)"
     [ -z "$(find "$name" -name '*.csv.*')" ] || fail "$name: rows of nothing that was done again: $(find "$name" -name '*.csv.*')"
 }
 
