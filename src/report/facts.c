@@ -56,6 +56,7 @@ void facts_free(struct facts *facts) {
     memory_free(facts->member_names);
     memory_free(facts->waited_for);
     memory_free(facts->shard_staleness);
+    memory_free(facts->joins);
     memory_free(facts->shard_bytes);
     memory_free(facts->server_bytes);
     json_free(&facts->json);

@@ -88,6 +88,7 @@ struct facts {
     char (*member_names)[MEMBER_NAME_BYTES];   /* [summary.members] */
     double *waited_for;                        /* [summary.workers][summary.members] */
     struct summary_staleness *shard_staleness; /* [summary.shards_here] */
+    struct summary_join *joins;                /* [summary.join_count] */
 };
 
 enum facts_parts { FACTS_CURVES, FACTS_ALL }; /* without steps.csv, or with it */

@@ -172,12 +172,31 @@ static void write_lost_workers(struct html *html, const struct facts *facts) {
     html_put(html, "</li>\n");
 }
 
+static void write_joined_workers(struct html *html, const struct facts *facts) {
+    const struct summary *summary = &facts->summary;
+    char updates[NUMBER_BYTES];
+    if (summary->join_count == 0) return;
+    html_put(html, "<li>");
+    html_say(html, "%d worker%s joined", summary->join_count, summary->join_count == 1 ? "" : "s");
+    for (int j = 0; j < summary->join_count; j++) {
+        const struct summary_join *join = &summary->joins[j];
+        html_say(html, "%s", j == 0 ? ": " : ", ");
+        if (join->worker < summary->workers)
+            html_say(html, "%s", facts->workers[join->worker].name);
+        else
+            html_say(html, "worker %d", join->worker);
+        html_say(html, " after %s update%s", number_text((double)join->update, updates),
+                 join->update == 1 ? "" : "s");
+    }
+    html_put(html, ".</li>\n");
+}
+
 int write_losses(struct html *html, const struct report *report, struct error *error) {
     const struct facts *facts = run_of(report);
     const struct summary *summary = &facts->summary;
     char some[NUMBER_BYTES], all[NUMBER_BYTES];
     const bool none = !summary->faults[0] && summary->lost_workers == 0 && summary->lost_updates == 0 &&
-                      summary->dropped == 0 && !summary->interrupted;
+                      summary->dropped == 0 && summary->join_count == 0 && !summary->interrupted;
     (void)error;
     if (none) {
         html_element(html, "p",
@@ -187,6 +206,7 @@ int write_losses(struct html *html, const struct report *report, struct error *e
     html_put(html, "<ul>\n");
     if (summary->faults[0]) html_element(html, "li", "Injected faults: %s", summary->faults);
     write_lost_workers(html, facts);
+    write_joined_workers(html, facts);
     if (summary->lost_updates > 0)
         html_element(html, "li", "Another worker overwrote %s of %s updates.",
                      number_text((double)summary->lost_updates, some),

@@ -170,6 +170,21 @@ static int read_shards(struct facts *facts, struct source source, struct error *
     return OK;
 }
 
+static int read_joins(struct facts *facts, struct source source, struct error *error) {
+    const struct json_value *list = json_member(source.json, source.object, "joins");
+    if (!list || list->kind != JSON_ARRAY) return OK;
+    RETURN_IF(memory_array(&facts->joins, list->children + 1, "who has joined", error));
+    for (int i = list->first; i >= 0; i = source.json->values[i].next) {
+        const struct source one = {source.json, &source.json->values[i]};
+        facts->joins[facts->summary.join_count++] = (struct summary_join){.worker = whole(one, "worker"),
+                                                                          .time_s = real(one, "time_s"),
+                                                                          .step = count(one, "step"),
+                                                                          .update = count(one, "update")};
+    }
+    facts->summary.joins = facts->joins;
+    return OK;
+}
+
 static void take_phases(struct facts *facts, struct source source) {
     const struct json_value *list = json_member(source.json, source.object, "strategies");
     if (!list || list->kind != JSON_ARRAY) return;
@@ -214,6 +229,7 @@ static int take_summary(struct facts *facts, struct source source, struct error 
     RETURN_IF(read_workers(facts, source, error));
     RETURN_IF(read_members(facts, source, error));
     RETURN_IF(read_shards(facts, source, error));
+    RETURN_IF(read_joins(facts, source, error));
     return read_waits(facts, source, error);
 }
 

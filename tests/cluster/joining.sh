@@ -45,6 +45,9 @@ join_all() { # label, parameter servers, options of theirs...
     says ps0 "^trainer: joined: worker 0 \($came_from cpu:0\), from its step [0-9]+ on, after [0-9]+ updates; 2 of 2 workers are there$"
     [ "$(results_of w0)" = "$(results_of ps0)" ] && [ "$(results_of w1)" = "$(results_of ps0)" ] || fail "$label: other results"
     grep -q '1 worker lost; 2 workers joined' ps0.out || fail "$label: the last line: $(tail -n 1 ps0.out)"
+    sed 's/<[^>]*>//g' run/report.html >page
+    grep -Fqx "$(tail -n 1 ps0.out)" page && grep -Eq '^2 workers joined: worker 1 .* after [0-9,]+ updates?, worker 0 .* after [0-9,]+ updates\.$' page ||
+        fail "$label: the report says: $(grep joined page)"
     summary_is "$label" 'lost_workers, [w["lost"] for w in per_worker]' '(1, [False, False])' \
         '[j["worker"] for j in joins], joins[0]["step"], joins[1]["step"] > 1' '([1, 0], 1, True)' \
         "$counted" '(True, True, True)' \
