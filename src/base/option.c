@@ -122,8 +122,7 @@ static int unknown_name(const struct option *rows, const char *owner, const char
         return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?", name,
                          spelled(option_find(rows, nearest), value, meant, sizeof meant));
     if (typed_with_dashes)
-        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; trainer COMMAND --help=all lists them",
-                         name);
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; --help=all lists them", name);
     if (nearest != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
                          nearest);

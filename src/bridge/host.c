@@ -144,6 +144,8 @@ static int wait_for_all(struct host *host, struct error *error) {
 int host_open(struct host *host, const struct host_settings *settings, struct error *error) {
     *host = (struct host){.settings = *settings};
     RETURN_IF(listen_for_all(host, error));
+    host->settings.waits = NULL;
+    if (settings->waits) settings->say(settings->argument, settings->waits);
     RETURN_IF(wait_for_all(host, error));
     guests_end(host);
     qsort(host->peers, (size_t)host->count, sizeof *host->peers, by_place);

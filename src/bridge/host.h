@@ -81,6 +81,7 @@ struct host_settings {
     const struct error *because; /* the reason, once give_up is set */
     host_say *say;
     void *argument;
+    const char *waits; /* said once it listens, and not kept; NULL: nothing */
 };
 
 /* A connection that has not yet said who it is, or was refused and may still take the words. */

@@ -50,7 +50,12 @@ int joins_read(const struct config *config, const struct cluster *cluster, int *
     int most = workers;
     *least = 0;
     if (!config_may_be_joined(config)) return OK;
-    if (!get_range(config->workers, least, &most) || *least < 1 || *least > most)
+    const bool good = get_range(config->workers, least, &most);
+    if (good && *least > workers && most == workers)
+        return error_set(error, ERROR_USAGE,
+                         "--workers=%s: the cluster has %d worker%s, expected at least %d", config->workers,
+                         workers, workers == 1 ? "" : "s", *least);
+    if (!good || *least < 1 || *least > most)
         return error_set(error, ERROR_USAGE, "--workers=%s: expected LEAST..MOST, as in 2..8, or all",
                          config->workers);
     if (most != workers)

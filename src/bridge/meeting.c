@@ -183,7 +183,7 @@ static int try_host(struct remote *remote, int index, struct error *error) {
     if (code == OK) return say_hello(remote, host, error);
     const bool again = code == ERROR_PEER && left > TRY_S && !world_stopped(settings->world);
     if (!again) return fail_connecting(remote, index, &why, error);
-    if (remote->said || index > 0) return OK;
+    if (remote->said || index > 0 || settings->own_leader) return OK;
     char words[400];
     snprintf(words, sizeof words, "waiting for the %s %d (%s)", settings->server, index, address);
     settings->say(settings->argument, words);

@@ -43,6 +43,7 @@ struct remote_settings {
     double start_s;   /* until all are there */
     double timeout_s; /* for the next word */
     double beat_s;    /* between two signs of life to the others, while one is waited for */
+    bool own_leader;  /* the leader is this process, and need not be said to be waited for */
     bool may_leave;   /* SIGTERM makes it leave between two batches, instead of ending this process */
     remote_say *say;
     void *argument;

@@ -36,7 +36,6 @@ static int wait_for_all(struct members *members, struct error *error) {
              cluster->secret.there ? "; all that they send is encrypted"
              : cluster->ucx        ? "; what they send goes over UCX"
                                    : "");
-    site->say(site->argument, words);
     const struct host_settings settings = {.world = site->world,
                                            .cluster = cluster,
                                            .config = site->config,
@@ -47,7 +46,8 @@ static int wait_for_all(struct members *members, struct error *error) {
                                            .give_up = members->settings.give_up,
                                            .because = members->settings.because,
                                            .say = say,
-                                           .argument = (void *)site};
+                                           .argument = (void *)site,
+                                           .waits = words};
     return host_open(&members->host, &settings, error);
 }
 

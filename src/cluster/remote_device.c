@@ -117,6 +117,7 @@ static int connect_remote(struct remote_device *device) {
                                            .start_s = config->start_timeout_s,
                                            .timeout_s = TIMEOUT_TIMES * config->timeout_s,
                                            .beat_s = BEAT_SHARE * config->timeout_s,
+                                           .own_leader = run->cluster->mirrored && hello->task == 0,
                                            .may_leave = !cluster_holds(run->cluster),
                                            .say = say,
                                            .argument = device};

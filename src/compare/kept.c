@@ -29,6 +29,10 @@ int kept_open(struct kept *kept, const char *folder, const char *name, struct er
     size_t bytes = 0;
     *kept = (struct kept){0};
     RETURN_IF(file_join(kept->path, folder, name, error));
+    if (!file_exists(kept->path))
+        return error_set(error, ERROR_FILE, "%s: found no %s, expected a folder that trainer %.*s wrote",
+                         folder, file_is_folder(folder) ? name : "such folder", (int)strcspn(name, "."),
+                         name);
     RETURN_IF(file_read_plain(kept->path, JSON_BYTES, &kept->text, &bytes, error));
     const int code = json_parse(&kept->json, kept->text, bytes, error);
     return code == OK ? OK : error_prefix(error, "%s: ", kept->path);

@@ -74,8 +74,20 @@ static int apply_dotted(struct typed *typed, const char *name, const char *value
     return code;
 }
 
+/* What others call so: "lr" is optimizer.rate. */
+static int habit_of(const char *name, struct error *error) {
+    char instead[200];
+    if (option_find(run_options, name) || !habit_instead("option", name, "", instead, sizeof instead))
+        return OK;
+    const char *option = instead + 2, *setting = strchr(option, ':');
+    return error_set(error, ERROR_USAGE, "unknown option \"%s\"; did you mean --vary=%.*s%s%.*s=...?", name,
+                     (int)strcspn(option, "="), option, setting ? "." : "",
+                     setting ? (int)strcspn(setting + 1, "=") : 0, setting ? setting + 1 : "");
+}
+
 int vary_apply(struct typed *typed, const char *name, const char *value, struct error *error) {
     if (strchr(name, '.') != NULL) return apply_dotted(typed, name, value, error);
+    RETURN_IF(habit_of(name, error));
     RETURN_IF(option_set(run_options, typed, "--", name, value, error));
     const struct option *row = option_find(run_options, name);
     return row->typed ? row->typed(typed, (char *)typed + row->offset, row->bytes, error) : OK;

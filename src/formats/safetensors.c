@@ -279,13 +279,18 @@ static int read_header(struct reader *r, const char *file, size_t bytes, struct 
     uint64_t header_bytes;
     memcpy(&header_bytes, file, sizeof header_bytes);
     const uint64_t most = bytes - PREFIX_BYTES < HEADER_MOST ? bytes - PREFIX_BYTES : HEADER_MOST;
-    if ((header_bytes < 2 || header_bytes > most) && is_import(r->path))
+    const bool bad = header_bytes < 2 || header_bytes > most;
+    if (bad && is_import(r->path))
         return error_set(error, ERROR_FILE,
                          "%s: expected a run's folder or a .safetensors file; `trainer import` makes a run "
                          "of a Keras or ONNX "
                          "file",
                          r->path);
-    if (header_bytes < 2 || header_bytes > most)
+    if (bad && (bytes == PREFIX_BYTES || file[PREFIX_BYTES] != '{')) /* else it is cut off */
+        return error_set(error, ERROR_FILE,
+                         "%s: found another kind of file, expected a run's folder or a .safetensors file",
+                         r->path);
+    if (bad)
         return error_set(error, ERROR_FILE, "%s: a header of %llu bytes, expected 2 to %llu", r->path,
                          (unsigned long long)header_bytes, (unsigned long long)most);
     const char *header = file + PREFIX_BYTES;

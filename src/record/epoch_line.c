@@ -4,14 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "../base/text.h"
 #include "digits.h"
 
 enum { LINES_AT_LEAST = 20 };
 static const double line_every_s = 1;
 
-/* Small numbers have a decimal; `decimals`: so have large ones. */
-static void add_time(struct text *text, double seconds, int decimals) {
+void epoch_line_time(struct text *text, double seconds, int decimals) {
     if (seconds < 0.0995)
         text_add(text, "%.*f ms", seconds < 0.00995, seconds * 1e3);
     else if (seconds < 99.5)
@@ -35,10 +33,10 @@ static void put_line(const struct epoch_line *line, bool speed, bool left, struc
     digits_thousands(digits, line->examples_per_s);
     if (speed && line->examples_per_s > 0) text_add(text, "  %s examples/s", digits);
     text_add(text, "  ");
-    add_time(text, line->seconds, 1);
+    epoch_line_time(text, line->seconds, 1);
     if (!left || isnan(line->left_s) || line->epoch >= line->epochs) return;
     text_add(text, "  (ETA ");
-    add_time(text, line->left_s, 0);
+    epoch_line_time(text, line->left_s, 0);
     text_add(text, ")");
 }
 

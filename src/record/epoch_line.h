@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "../base/text.h"
 #include "../data/metric.h"
 
 /* What is not known is NAN, and left out. */
@@ -21,6 +22,9 @@ struct epoch_line {
     double left_s;      /* until the last epoch is over, as long as those so far, tests included */
     enum metric metric; /* that the scores are of */
 };
+
+/* Adds "41 ms", "2.1 s", "12 min". Small numbers have a decimal; `decimals`: so have large ones. */
+void epoch_line_time(struct text *text, double seconds, int decimals);
 
 /* Without the line's end; returns out[bytes]. In so many columns (0: in as many as it takes) a line that is
  * too long goes without the time that is left, then without the speed. */

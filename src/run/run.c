@@ -223,6 +223,11 @@ static int coordinate(struct run *run, struct error *error) {
                      "the run ended early already, %d epochs after its best one, and nothing is changed; a "
                      "larger --early-stop=N goes on",
                      run->epoch - run->best.epoch);
+    else if (run->epoch == run->setup.config.epochs && epochs_done(run) > run->setup.config.epochs)
+        progress_say(
+            &run->progress,
+            "%d epochs are done already, more than --epochs=%d%s; --epochs=N with a larger N goes on",
+            epochs_done(run), run->setup.config.epochs, run->nothing_left ? ", and nothing is changed" : "");
     else if (run->epoch == run->setup.config.epochs)
         progress_say(&run->progress, "%d of %d epochs are done already%s; --epochs=N with a larger N goes on",
                      epochs_done(run), run->setup.config.epochs,

@@ -158,8 +158,8 @@ static int choose_group(struct setup *setup, int written, int count, struct erro
         return error_set(error, ERROR_USAGE, "--group=%d: found groups of %d in --devices=%.200s", size,
                          written, config->devices);
     if (count % size != 0)
-        return error_set(error, ERROR_USAGE, "--group=%d: found %d devices, expected a multiple of %d", size,
-                         count, size);
+        return error_set(error, ERROR_USAGE, "--group=%d: found %d device%s, expected a multiple of %d", size,
+                         count, count == 1 ? "" : "s", size);
     if (size > 1 && !config->place[0])
         return error_set(
             error, ERROR_USAGE,
@@ -344,6 +344,11 @@ int setup_open_network(struct setup *setup, struct error *error) {
         return error_set(error, ERROR_USAGE,
                          "--target-accuracy=%g: %.200s has numbers to predict, expected classes or labels",
                          config->target_accuracy, config->dataset);
+    if (!isnan(config->target_accuracy) && !config->test)
+        return error_set(
+            error, ERROR_USAGE,
+            "--target-accuracy=%g: found --no-test, expected the test part, whose accuracy it is",
+            config->target_accuracy);
     RETURN_IF(check_accuracy(setup, error));
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
     RETURN_IF(dataset_slice(&setup->dataset, config->data_slice, error));

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../record/epoch_line.h"
 #include "open.h"
 
 /* As long as what was done so far took, tests and pauses included. */
@@ -89,7 +90,9 @@ void run_tell_event(struct run *run, enum output_event_kind kind, int worker, co
 
 void run_tell_target(struct run *run, const struct epoch_row *row) {
     char words[200];
-    snprintf(words, sizeof words, "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s",
-             row->epoch, run->setup.config.target_accuracy, row->test_score, row->time_s);
+    struct text text = text_into(words, sizeof words);
+    text_add(&text, "epoch %d: the first with an accuracy of %g or more (%.4f), after ", row->epoch,
+             run->setup.config.target_accuracy, row->test_score);
+    epoch_line_time(&text, row->time_s, 1);
     run_tell_event(run, EVENT_TARGET, -1, words);
 }

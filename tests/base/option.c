@@ -151,11 +151,11 @@ static void test_refused_values(void) {
         "--out=0123456789abcdef: expected at most 15 characters, found 16");
     set(&s, "--", "batch", NULL, "--batch: a value is missing, expected --batch=...");
     set(&s, "--", "btach", "1", "unknown option \"--btach\"; did you mean --batch=1?");
-    set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; trainer COMMAND --help=all lists them");
+    set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; --help=all lists them");
     set(&s, "--", "batch_size", "64", "unknown option \"--batch_size\"; did you mean --batch=64?");
     set(&s, "--", "bs", NULL, "unknown option \"--bs\"; did you mean --batch=...?");
     set(&s, "--", "weight-decay", "1",
-        "unknown option \"--weight-decay\"; trainer COMMAND --help=all lists them");
+        "unknown option \"--weight-decay\"; --help=all lists them");
     set(&s, "sgd", "rat", "1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
     CHECK(memcmp(&s, &before, sizeof s) == 0, "a refused value changed a setting");
 }

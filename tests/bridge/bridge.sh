@@ -290,6 +290,7 @@ keep_port "$port"
 start_ps $short
 ends 4 ps
 says ps "port $port is in use"
+! grep -q 'waits for' ps.err || fail "port in use: it says that it waits: $(cat ps.err)"
 leave_port
 hosts="--ps-hosts=no-such-host.invalid:$port --worker-hosts=127.0.0.1:$((port + 1))"
 start_ps $short

@@ -7,9 +7,9 @@
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
-epochs=100
+epochs=80
 [ -z "$slow" ] || epochs=40
-settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs --slow=cpu:0=4x"
+settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs --slow=cpu:0=3x"
 wanted=$(((epochs * 1437 + 15) / 16)) # batches
 
 has_said() { grep -Eq -- "$2" "$1.err"; }
@@ -63,7 +63,7 @@ join_mirrored() { # label, options of all...
     wait_until is_training
     start_worker 2 --fail=worker:2@step:5
     wait_until has_said w0 '^trainer: joined: worker 2 '
-    says w2 '^trainer: --slow=cpu:0=4x --fail=worker:2@step:5 does nothing at a worker: the leader puts faults in$'
+    says w2 '^trainer: --slow=cpu:0=3x --fail=worker:2@step:5 does nothing at a worker: the leader puts faults in$'
     signal 9 w2
     finish w2
     wait_until has_said w0 '^trainer: lost: worker 2 '
@@ -72,6 +72,7 @@ join_mirrored() { # label, options of all...
     signal TERM w2
     ends 0 w2 w0 w1
     says w2 '^trainer: left, as it was asked to$'
+    ! grep -q 'waiting for the process 0' w0.err || fail "$label: the leader waits for itself: $(cat w0.err)"
     same_results w0 w1
     same_weights "$label" run run/worker-1
     [ ! -e run/worker-2 ] || fail "$label: who holds no weights has written $(ls run/worker-2)"
@@ -117,6 +118,7 @@ usage() { refused_with 2 "$@"; }
 new_cluster 1 2
 one="$hosts --job=ps --task=0"
 usage '--workers=1..3: the cluster has 2 workers, expected 3' $one --workers=1..3
+usage '--workers=3..: the cluster has 2 workers, expected at least 3' $one --workers=3..
 usage '--workers=0..2: expected LEAST..MOST, as in 2..8, or all' $one --workers=0..2
 usage '--workers=2..1: expected LEAST..MOST, as in 2..8, or all' $one --workers=2..1
 usage '--workers=two: expected LEAST..MOST, as in 2..8, or all' $one --workers=two

@@ -118,8 +118,10 @@ for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 --w
     instead "$typed"
 done
 bad 2 'trainer: command "fit": unknown; did you mean trainer train\? *' fit
-bad 2 'trainer: unknown option "--lr"; trainer COMMAND --help=all lists them' describe --lr=1
+bad 2 'trainer: unknown option "--lr"; --help=all lists them' describe --lr=1
 bad 2 'trainer: unknown option "--lr"; did you mean --optimizer=momentum:rate=0.5\?' --lr=0.5
+bad 2 'trainer: --target-accuracy=0.5: found --no-test, expected the test part, whose accuracy it is' --no-test --target-accuracy=0.5
+bad 2 'trainer: --group=2: found 1 device, expected a multiple of 2' --group=2 --devices=cpu:0
 bad 2 'trainer: unknown option "--num-epochs"; did you mean --epochs=7\?' --num-epochs=7
 bad 2 'trainer: --workers=3: there is no cluster to join; did you mean --devices=cpu:0,cpu:1,cpu:2\?' --workers=3
 bad 2 'trainer: --workers=100: there is no cluster to join; did you mean --devices=cpu:\*\?' --workers=100

@@ -141,6 +141,7 @@ good ensemble --resume=killed --quiet
 for member in 1 2 3 4; do same_weights 'killed and resumed' whole/$member killed/$member; done
 [ -z "$(find killed/1/summary.json -mmin -30)" ] || fail 'a member that was trained was trained again'
 refused 2 '--batch: expected none beside --resume: the ensemble in killed has its own' ensemble --resume=killed --batch=3
+refused 3 'killed/1: found no ensemble.json, expected a folder that trainer ensemble wrote' ensemble --resume=killed/1
 refused 2 '--members: expected none beside --resume' ensemble --resume=killed --members=3
 sed -i 's/^3,finished/3,resting/' killed/ensemble.csv
 refused 3 'killed/ensemble.csv: row 3 is not what an ensemble writes' ensemble --resume=killed

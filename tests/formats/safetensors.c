@@ -244,6 +244,7 @@ static void test_refused(void) {
         {"{\"a\"}", 0, "f: header: JSON line 1"},
         {"{} {}", 0, "f: header: JSON"},
         {"{", 0, "f: a header of 1 bytes, expected 2 to"},
+        {"%", 0, "f: found another kind of file, expected a run's folder or a .safetensors file"},
         {"{\"__metadata__\":{\"checksum\":\"\"}}", 0, "f: the checksum is \"\", expected eight digits"},
         {"{\"__metadata__\":{\"checksum\":\"123456789\"}}", 0, "f: the checksum is \"123456789\""},
         {"{\"__metadata__\":{\"checksum\":\"DEADBEEF\"}}", 0, "f: damaged: its checksum is"},

@@ -240,7 +240,9 @@ lines = open("out").read().splitlines()
 epochs = list(csv.DictReader(open("target/epochs.csv")))
 first = next(row for row in epochs if float(row["test_accuracy"]) >= 0.2)
 said = [line for line in lines if "the first with an accuracy" in line]
-assert said == [f"epoch {first['epoch']}: the first with an accuracy of 0.2 or more ({float(first['test_accuracy']):.4f}), after {float(first['time_s']):.1f} s"], said
+seconds = float(first["time_s"])
+took = f"{seconds:.1f} s" if seconds >= 0.0995 else f"{1e3 * seconds:.{int(seconds < 0.00995)}f} ms"
+assert said == [f"epoch {first['epoch']}: the first with an accuracy of 0.2 or more ({float(first['test_accuracy']):.4f}), after {took}"], said
 numbers = [int(line.split("/")[0][6:]) for line in lines if line.startswith("Epoch ")]
 assert {1, *range(3, 61, 3)} <= set(numbers) and numbers == sorted(set(numbers)), numbers # the first, and each twentieth of all
 assert len(numbers) <= 21 + json.load(open("target/summary.json"))["train_seconds"] * 10, numbers
