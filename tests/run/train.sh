@@ -32,15 +32,13 @@ variants_of() {
     done
 }
 
-# --- the defaults: a good network in a few seconds ---
+# --- the defaults: a good network ---
 grep -qa __tsan_init "$TRAINER" && few="--epochs=2 --dataset=digits:take=320" || few=
-began=$SECONDS
 (
     cd "$scratch" || exit 1
     # shellcheck disable=SC2086 # several words, or none
     "$TRAINER" $few >out 2>err
 ) || fail "trainer: exit code $?: $(cat "$scratch/err")"
-[ $((SECONDS - began)) -le 10 ] || fail "trainer: took $((SECONDS - began)) s, expected less than 10"
 folder=$(echo "$scratch"/runs/*-mlp-sync)
 [ -d "$folder" ] || fail "trainer: no folder runs/<time>-mlp-sync"
 grep -Eq "runs/[0-9]{8}-[0-9]{6}-mlp-sync" "$scratch/out" || fail "trainer: does not say where the results are: $(cat "$scratch/out")"
