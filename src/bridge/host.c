@@ -230,7 +230,9 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
     if (host->leader) RETURN_IF(send_welcome(host->leader, &own, host->leader_process, timeout_s, error));
     for (int i = 0; i < host->count; i++) {
         own.worker = i;
-        if (host->peers[i].endpoint) RETURN_IF(host_welcome_one(host, &host->peers[i], &own, error));
+        const struct peer *peer = &host->peers[i];
+        const int code = peer->endpoint ? host_welcome_one(host, peer, &own, error) : OK;
+        if (code != OK) return host_blame(peer->endpoint, peer->name, error);
     }
     return OK;
 }

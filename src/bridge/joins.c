@@ -71,9 +71,14 @@ int joins_read(const struct config *config, const struct cluster *cluster, int *
 
 /* --- at the start --- */
 
+/* It has been built, and all that it sends from now on goes the same way. */
+static bool is_ready(const struct peer *peer) {
+    return peer->ready && !upgrade_is_pending(peer->endpoint);
+}
+
 /* Where the workers hold the weights, those who do are there anyhow: all begin with them. */
 static bool is_counted(const struct host *host, const struct peer *peer) {
-    return peer->ready && (!host->settings.cluster->mirrored || peer->task < host->settings.least);
+    return is_ready(peer) && (!host->settings.cluster->mirrored || peer->task < host->settings.least);
 }
 
 bool joins_enough(const struct host *host) {
@@ -103,8 +108,9 @@ static bool has_said_first(const struct host *host) {
 int joins_hear_first(struct host *host, struct error *error) {
     const int places = host->settings.cluster->workers.count;
     struct frame_header header;
+    bool whole;
     if (host->settings.least == 0 || !host->leader || !host->leader_ready || joins_know_first(host) ||
-        upgrade_is_pending(host->leader) || !has_said_first(host))
+        upgrade_is_next(host->leader, &whole) || !has_said_first(host))
         return OK;
     if (!host->first) RETURN_IF(memory_array(&host->first, places, "places", error));
     RETURN_IF(frame_read_header(host->leader, "with whom all begin", ADMIT_BYTES, &header, 0.0, error));
@@ -184,7 +190,7 @@ static int seat(struct host *host, int index) {
 }
 
 static bool begins(const struct host *host, const struct peer *peer) {
-    return peer->ready && (!host->leader || peer->process == host->first[peer->task]);
+    return is_ready(peer) && (!host->leader || peer->process == host->first[peer->task]);
 }
 
 int joins_open(struct host *host, struct error *error) {
@@ -218,7 +224,7 @@ void joins_release(struct host *host, int place) {
 }
 
 static bool may_take(const struct host *host, const struct peer *peer) {
-    return peer->ready && !peer->unmet && !atomic_load(&host->joins->held[peer->task]);
+    return is_ready(peer) && !peer->unmet && !atomic_load(&host->joins->held[peer->task]);
 }
 
 static bool is_anyone_ready(const struct host *host) {

@@ -69,7 +69,9 @@ static int hear_host(struct remote *remote, struct remote_host *host, bool *for_
     host->told = true;
     if (welcomes) say_link(remote, host);
     if (welcomes) return welcome_get(&host->welcome, &reader, peer, error);
-    return host == remote->hosts ? settings_get(&remote->agreed, &reader, peer, error) : OK;
+    if (host != remote->hosts) return OK;
+    RETURN_IF(settings_get(&remote->agreed, &reader, peer, error));
+    return settings->check ? settings->check(settings->argument, &remote->agreed, error) : OK;
 }
 
 /* It is tried again in a while, and each time a little later. */

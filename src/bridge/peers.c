@@ -407,11 +407,13 @@ static void say_farewell(struct world *world, struct farewell *farewells, int co
 }
 
 /* To the leader only why this process, a follower, ends before it said so; it is to wait where this one
- * returns, as are those who wait to join. */
+ * returns. So are those who wait to join, and where a follower ends before its leader: that alone can say
+ * that all is over. */
 static int list_farewells(const struct host *host, const struct finish *finish, const struct piece *goodbye,
                           struct farewell *farewells) {
     const char *why = finish->code == OK ? "the training is over" : finish->words; /* to who came for it */
-    const uint32_t flags = finish->returns ? FAILURE_FOR_NOW : 0;
+    const uint32_t flags = finish->returns ? FAILURE_FOR_NOW : 0,
+                   waiting = host->leader && finish->code != OK ? FAILURE_FOR_NOW : flags;
     int count = 0;
     for (int f = 0; f < host->follower_count; f++)
         if (host->followers[f].endpoint)
@@ -426,7 +428,7 @@ static int list_farewells(const struct host *host, const struct finish *finish, 
                 (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, 0, *goodbye, host->peers[i].cut};
     for (int i = 0; joins_waiting(host, i); i++)
         farewells[count++] =
-            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, flags, {why, strlen(why)}, false};
+            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, waiting, {why, strlen(why)}, false};
     return count;
 }
 

@@ -46,6 +46,8 @@ struct remote_settings {
     bool own_leader;  /* the leader is this process, and need not be said to be waited for */
     bool may_leave;   /* SIGTERM makes it leave between two batches, instead of ending this process */
     remote_say *say;
+    /* As soon as the leader has told its settings: whether this worker is for them; NULL: it is. */
+    int (*check)(void *argument, const struct typed *agreed, struct error *error);
     void *argument;
 };
 

@@ -17,31 +17,42 @@ struct server_half {
     struct cluster cluster;         /* of both halves; borrows its lists */
     struct cluster_session session; /* as this half sees it */
     struct members_settings members;
-    struct run_result result;
+    struct run_result *result; /* the caller's: parts of it point into it */
     struct error error;
     _Atomic bool failed, worker_failed;
-    bool was_first; /* it failed before the worker did */
+    bool was_first;                   /* it failed before the worker did */
+    double failed_s, worker_failed_s; /* of the world */
 };
 
 static void server_body(void *argument) {
     struct server_half *server = argument;
     int code = OK;
     if (server->cluster.task == 0)
-        code = leader_session(&server->members, &server->result, &server->error);
+        code = leader_session(&server->members, server->result, &server->error);
     else
-        code = follow_session(&server->members, &server->result, &server->error);
+        code = follow_session(&server->members, server->result, &server->error);
     if (code == OK) return;
     server->was_first = !atomic_load(&server->worker_failed);
+    server->failed_s = world_now(server->session.world);
     atomic_store(&server->failed, true);
 }
 
-/* A failure of the other side's peer is mostly a consequence of this side's. */
+static void warn_of_device(const struct error *error) {
+    struct progress progress;
+    progress_open(&progress, stderr, false);
+    progress_warn(&progress, "the training went on without the device of this process: %.300s", error->words);
+}
+
+/* A failure of the other side's peer is mostly a consequence of this side's; not where the run went on
+ * without this side for longer than anybody is waited for. */
 static int choose_error(const struct server_half *server, struct error *error) {
     const struct error *other = &server->error;
     if (other->code == OK) return error->code;
     const bool worker_knows = error->code != OK && error->code != ERROR_PEER;
-    if (worker_knows || (error->code != OK && other->code == ERROR_PEER && !server->was_first))
-        return error->code;
+    const bool follows =
+        !server->was_first && server->failed_s - server->worker_failed_s < server->typed.value.timeout_s;
+    if (worker_knows || (error->code != OK && other->code == ERROR_PEER && follows)) return error->code;
+    if (error->code != OK && !server->was_first) warn_of_device(error);
     *error = *other;
     return error->code;
 }
@@ -49,11 +60,9 @@ static int choose_error(const struct server_half *server, struct error *error) {
 /* Where a run may go on without a worker, that may be this process's: what came of it is what this process
  * ends with, too. */
 static int go_by_server(const struct server_half *server, struct finish *finish, struct error *error) {
-    const struct summary *summary = &server->result.summary;
-    struct progress progress;
+    const struct summary *summary = &server->result->summary;
     if (error->code != ERROR_PEER || server->error.code != OK) return error->code;
-    progress_open(&progress, stderr, false);
-    progress_warn(&progress, "the training went on without the device of this process: %.300s", error->words);
+    warn_of_device(error);
     *finish = (struct finish){.metric = summary->metric,
                               .test_score = summary->test_score,
                               .final_cost = summary->final_cost,
@@ -81,13 +90,14 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
     if (code == OK) {
         code = worker_session(session, &server->failed, finish, abandoned, error);
         if (code != OK && atomic_load(&session->over)) atomic_store(&server->session.over, true);
+        server->worker_failed_s = world_now(world);
         if (code != OK) atomic_store(&server->worker_failed, true);
         world_join(thread);
         code = choose_error(server, error);
         if (code != OK) code = go_by_server(server, finish, error);
     }
     join_sessions(session, &server->session);
-    if (!server->result.abandoned) world_close(server->session.world);
+    if (!server->result->abandoned) world_close(server->session.world);
     if (*abandoned) return code;
     world_close(session->world);
     session->world = world;
@@ -97,7 +107,7 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
 static void say_where(const struct server_half *server) {
     struct progress progress;
     progress_open(&progress, stderr, false);
-    progress_say(&progress, "the model is in %s", server->result.config.out);
+    progress_say(&progress, "the model is in %s", server->result->config.out);
 }
 
 /* Of a launcher's processes each has one GPU, for both halves. */
@@ -129,6 +139,7 @@ static int train_whole(struct server_half *server, struct cluster_session *sessi
                        const struct mirroring *mirroring, bool *abandoned, struct error *error) {
     const struct cluster *cluster = session->cluster;
     server->typed = *session->typed;
+    server->result = mirroring->result;
     server->session = (struct cluster_session){.typed = &server->typed,
                                                .cluster = session->cluster,
                                                .until_s = session->until_s,
@@ -140,8 +151,7 @@ static int train_whole(struct server_half *server, struct cluster_session *sessi
     share_device(server);
     const int code = train_halves(server, session, mirroring->finish, abandoned, error);
     if (code == OK && cluster->task > 0 && !session->typed->value.quiet) say_where(server);
-    *abandoned = *abandoned || server->result.abandoned;
-    *mirroring->result = server->result;
+    *abandoned = *abandoned || server->result->abandoned;
     return code;
 }
 

@@ -20,6 +20,10 @@ int ranked_offer(const struct device *device, const struct config *config, bool 
     const char *why = obstacle(device, config);
     *offer = (struct rank_offer){0};
     if (!mirrored) return OK;
+    if ((enum links)config->links == LINKS_COLLECTIVE && config_may_be_joined(config))
+        return error_set(error, ERROR_USAGE,
+                         "--links=collective: found --workers=%s, expected all of them from the start",
+                         config->workers);
     if (why)
         snprintf(offer->words, sizeof offer->words, "%.90s", why);
     else

@@ -37,20 +37,20 @@ static int measure(struct remote_run *run, struct error *error) {
     return paces_measure(&work, run->paces, &setup->balanced.abandoned, error);
 }
 
-/* Who holds weights is known before anybody is asked. */
-static int check_workers(const struct remote_run *run, const char *agreed, struct error *error) {
-    const char *typed = run->typed->value.workers;
-    if (!run->cluster->mirrored || strcmp(typed, agreed) == 0) return OK;
+/* Who holds the weights is known before anybody is asked. */
+static int check_workers(void *argument, const struct typed *agreed, struct error *error) {
+    const struct remote_run *run = ((const struct remote_device *)argument)->run;
+    const char *typed = run->typed->value.workers, *leaders = agreed->value.workers;
+    if (!run->cluster->mirrored || strcmp(typed, leaders) == 0) return OK;
     return error_set(error, ERROR_USAGE,
                      "--workers=%.40s: the leader has %.40s, expected the same in every mirrored process",
-                     typed, agreed);
+                     typed, leaders);
 }
 
 /* Under the lock. */
 static int build(struct remote_run *run, const struct typed *agreed, struct error *error) {
     struct setup *setup = &run->setup;
     struct adoption adoption = {&setup->config, error};
-    RETURN_IF(check_workers(run, agreed->value.workers, error));
     RETURN_IF(config_each(&agreed->value, OPTION_AGREED, adopt_row, &adoption));
     RETURN_IF(config_check_microbatches(&setup->config, error));
     if (setup->config.batch_total > 0) /* until it is known how many they are */
@@ -120,6 +120,7 @@ static int connect_remote(struct remote_device *device) {
                                            .own_leader = run->cluster->mirrored && hello->task == 0,
                                            .may_leave = !cluster_holds(run->cluster),
                                            .say = say,
+                                           .check = check_workers,
                                            .argument = device};
     return remote_open(&device->remote, &remote, &device->error);
 }

@@ -106,7 +106,10 @@ static int find_secret(struct cluster *cluster, const struct config *settings, s
     if (!variable || strcmp(variable, "-") != 0)
         return secret_find(&cluster->secret, settings, variable, error);
     RETURN_IF(world_read_line(line, sizeof line, error));
-    if (getenv("TRAINER_RANK")) RETURN_IF(world_end_with_input(error));
+    if (getenv("TRAINER_RANK")) {
+        world_catch_interrupts(); /* the end may be there already */
+        RETURN_IF(world_end_with_input(error));
+    }
     if (line[0] == '\0') return secret_find(&cluster->secret, settings, NULL, error);
     return secret_read(&cluster->secret, line, "standard input", error);
 }

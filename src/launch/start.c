@@ -188,12 +188,13 @@ static int look(struct start *start, struct error *error) {
 static int wait_for_all(struct start *start, struct world *world, struct error *error) {
     struct child_line line;
     bool interrupted = false;
+    double looked = world_now(world);
     for (int running = start->places.count; running > 0;) {
         if (children_line(start->children, LOOK_S, &line)) {
             print_line(start, &line);
-            continue;
+            if (world_now(world) - looked < LOOK_S) continue; /* there may always be another one */
         }
-        const double now = world_now(world);
+        const double now = looked = world_now(world);
         running = look(start, error);
         if (!start->ends) {
             interrupted = error->code == OK && world_interrupted();

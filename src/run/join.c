@@ -139,8 +139,8 @@ static int take_workers(struct run *run, const bool *present, const bool *joins,
     }
     const int active = roster_active_workers(&run->roster);
     if (active == count) return OK;
-    return error_set(error, ERROR_PEER, "the parameter server that leads has %d workers, and this one has %d",
-                     count, active);
+    return error_set(error, ERROR_PEER, "the %s that leads has %d workers, and this one has %d",
+                     run->crew.mirrored ? "process" : "parameter server", count, active);
 }
 
 int run_follow_change(struct run *run, const struct phase_change *change, const bool *present,

@@ -128,11 +128,11 @@ usage '--workers=1..2: there is no cluster to join; did you mean --devices=cpu:0
 
 # Who holds the weights is said to every mirrored process.
 rm -rf run
-new_cluster 0 2
-start_worker 0 --workers=1.. --replace --out=run --timeout=30 $settings
-wait_until is_training
-run 2 $hosts --job=worker --task=1 --timeout=30
-grep -q '^trainer: --workers=all: the leader has 1\.\., expected the same in every mirrored process$' err || fail "--workers left out: $(cat err)"
+new_cluster 0 4
+start_worker 0 --workers=2.. --replace --out=run --timeout=30 $settings
+wait_until has_said w0 'waits for the first 2 of 4 workers$'
+run 2 $hosts --job=worker --task=3 --timeout=30
+grep -q '^trainer: --workers=all: the leader has 2\.\., expected the same in every mirrored process$' err || fail "--workers left out: $(cat err)"
 signal INT w0
 ends 130 w0
 

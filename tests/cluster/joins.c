@@ -157,6 +157,24 @@ static void weights_without_their_device(void) {
     }
 }
 
+/* Long after a process has lost its device another one is killed: that is what it ends by. */
+static void killed_long_after_a_device(void) {
+    static struct simulated_cluster all;
+    struct scenario scenario = scenario_of("async-apply", 0, "2..3");
+    scenario.settings[0][1] = "4000";
+    scenario.settings[2][0] = "timeout", scenario.settings[2][1] = "1";
+    scenario.own[0].name = "fail", scenario.own[0].value = "worker:1@step:20";
+    cluster_start(&all, &scenario);
+    cluster_await_training(&all);
+    world_sleep(all.world, 5.0);
+    simulated_kill(all.processes[0].world);
+    cluster_join(&all);
+    const struct error *error = &all.processes[1].error;
+    CHECK(error->code == ERROR_PEER && strstr(error->words, "process 0 (") != NULL,
+          "the process without a device: %s", error->words);
+    cluster_close(&all);
+}
+
 /* One that holds weights is killed while another process waits to join: that one waits for the next session,
  * as all do. */
 static void killed_while_one_waits(void) {
@@ -257,6 +275,7 @@ int main(void) {
     every_strategy();
     mirrored_begin_together();
     weights_without_their_device();
+    killed_long_after_a_device();
     killed_while_one_waits();
     cut_from_a_server();
     for (int tenths = 5; tenths <= 14; tenths += 3) lost_to_a_server(tenths / 10.0);

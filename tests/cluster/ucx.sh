@@ -120,4 +120,15 @@ run 2 --job=worker --task=0 $hosts --link=ucx --secret-file=key
 tail -n 1 err | grep -qx 'trainer: UCX does not encrypt, and there is a key: expected another --link, or no key' || fail "with a key: $(cat err)"
 run 2 --job=worker --task=0 --ps-hosts=192.0.2.1:1 --worker-hosts=192.0.2.1:2 --link=ucx --start-timeout=1
 tail -n 1 err | grep -q 'is not an address of this machine alone: expected --secret-file=FILE' || fail "another machine: $(cat err)"
+
+# --- who is ready before the connection has gone over is not held for ready: each start is another order ---
+for i in 1 2 3 4 5 6; do
+    new_cluster 0 3
+    for w in 2 0 1; do
+        start_worker $w --workers=2..3 --link=ucx --timeout=20 --start-timeout=20 --dataset=iris --model=softmax --epochs=400 --replace --out=joined
+    done
+    ends 0 w0 w1 w2
+    ! grep -h 'lost:' w0.err w1.err w2.err || fail "joined over UCX, start $i: somebody was lost"
+done
+
 exit $((failures > 0))

@@ -112,6 +112,34 @@ ends 130 all
 grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err || fail "Ctrl-C, a late leader: $(tail -n 5 all.err)"
 all_are_gone "Ctrl-C, a late leader" late
 
+# The leader's machine is reached later than the user's patience lasts.
+cat >slow_ssh <<'SH'
+#!/bin/sh
+case $2 in *TRAINER_RANK=0*) sleep 0.4 ;; esac
+exec sh -c "$2"
+SH
+chmod +x slow_ssh
+start all "$TRAINER" $common --epochs=1000000 --hosts=localhost:3 --ps=1 $(first_port) --out=slow --ssh=./slow_ssh
+sleep 0.2
+signal INT all
+ends 130 all
+all_are_gone "Ctrl-C, a slow ssh" slow
+
+# Lines that come faster than somebody reads them.
+cat >slowly.py <<'PYTHON'
+import sys, time
+while sys.stdin.buffer.read1(2048):
+    time.sleep(0.02)
+PYTHON
+mkfifo lines
+python3 slowly.py <lines &
+start all bash -c 'exec "$0" "$@" >lines' "$TRAINER" $common --epochs=1000000 --hosts=localhost:3 --ps=1 $(first_port) --print-every=1 --out=chatty
+wait_until bash -c '[ -s chatty/steps.csv ]'
+sleep 0.5
+signal INT all
+ends 130 all
+all_are_gone "Ctrl-C, many lines" chatty
+
 # What fails on the way has its exit code.
 endless_run broken --checkpoint-every=0
 rm -rf broken/checkpoint
