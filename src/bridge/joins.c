@@ -125,7 +125,7 @@ bool joins_is_first(const struct host *host, int task) {
 
 bool joins_has_come(const struct host *host, int task) {
     const struct peer *peer = handshake_find_peer(host, task, -1);
-    return peer && peer->ready && peer->process == host->first[task] && !upgrade_is_pending(peer->endpoint);
+    return peer && is_ready(peer) && peer->process == host->first[task];
 }
 
 int joins_say_first(struct host *host, struct error *error) {
