@@ -154,8 +154,7 @@ static void test_refused_values(void) {
     set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; --help=all lists them");
     set(&s, "--", "batch_size", "64", "unknown option \"--batch_size\"; did you mean --batch=64?");
     set(&s, "--", "bs", NULL, "unknown option \"--bs\"; did you mean --batch=...?");
-    set(&s, "--", "weight-decay", "1",
-        "unknown option \"--weight-decay\"; --help=all lists them");
+    set(&s, "--", "weight-decay", "1", "unknown option \"--weight-decay\"; --help=all lists them");
     set(&s, "sgd", "rat", "1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
     CHECK(memcmp(&s, &before, sizeof s) == 0, "a refused value changed a setting");
 }
