@@ -38,9 +38,10 @@ static void server_body(void *argument) {
 }
 
 static void warn_of_device(const struct error *error) {
-    struct progress progress;
-    progress_open(&progress, stderr, false);
-    progress_warn(&progress, "the training went on without the device of this process: %.300s", error->words);
+    char words[400];
+    snprintf(words, sizeof words, "the training went on without the device of this process: %.300s",
+             error->words);
+    progress_warn_of(words);
 }
 
 /* A failure of the other side's peer is mostly a consequence of this side's; not where the run went on

@@ -22,6 +22,7 @@ static bool keeps_place(const struct run *run) {
     return run->sizes || (config->batch_total > 0 && config->data_sharding == SHARDING_SHARED);
 }
 
+/* After a failure the losses of the steps that are taken back are in it, too. */
 static struct begun_epoch begun_of(const struct run *run) {
     struct begun_epoch begun = run->begun;
     double sum, batches;

@@ -70,8 +70,8 @@ static int add_times(struct resume_texts *texts, const struct standing *standing
         RETURN_IF(add_format(texts, error, "target_accuracy", "%.17g", standing->target_accuracy));
         RETURN_IF(add_format(texts, error, "target_s", "%.6f", standing->target_s));
     }
-    if (standing->begun.batches > 0.0 && isfinite(standing->begun.loss_sum)) {
-        const struct begun_epoch *begun = &standing->begun;
+    const struct begun_epoch *begun = &standing->begun;
+    if (begun->batches > 0.0 && begun->examples > 0 && isfinite(begun->loss_sum)) {
         RETURN_IF(add_format(texts, error, "epoch_loss", "%.17g", begun->loss_sum / begun->batches));
         RETURN_IF(add_format(texts, error, "epoch_batches", "%.17g", begun->batches));
         RETURN_IF(add_format(texts, error, "epoch_examples", "%lld", begun->examples));
