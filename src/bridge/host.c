@@ -62,17 +62,36 @@ static void add_name(struct text *names, const char *what, int task, const char 
     text_add(names, "%s%s %d (%s)", names->used > 0 ? ", " : "waiting for ", what, task, address);
 }
 
+static bool server_is_missing(const struct host *host, int server) {
+    if (server == 0) return leader_is_missing(host);
+    return server <= host->follower_count && !followers_are_met(host, server - 1);
+}
+
+/* As a server: a worker that is not, in a mirrored process that is here, waits for others itself. */
+static bool is_here(const struct host *host, int task) {
+    if (!host->settings.cluster->mirrored) return false;
+    return task == host->settings.cluster->task ||
+           (task <= host->follower_count && !server_is_missing(host, task));
+}
+
+static void add_workers(const struct host *host, struct text *names, const char *server, bool here) {
+    const struct cluster *cluster = host->settings.cluster;
+    for (int task = 0; task < cluster->workers.count; task++)
+        if (is_missing(host, task) && is_here(host, task) == here &&
+            !(cluster->mirrored && server_is_missing(host, task)))
+            add_name(names, cluster->mirrored && task < cluster->ps.count ? server : "worker", task,
+                     cluster->workers.list[task].text);
+}
+
 /* "waiting for worker 1 (host:2223), worker 2 (host:2224)"; empty: nobody is missing. */
 static const char *name_missing(const struct host *host, char *words, size_t bytes) {
-    const struct cluster *cluster = host->settings.cluster;
     struct text names = text_into(words, bytes);
     char server[64];
-    snprintf(server, sizeof server, "the %s", cluster_server(cluster));
-    if (leader_is_missing(host)) add_name(&names, server, 0, address_of(host, 0)->text);
-    for (int f = 0; f < host->follower_count; f++)
-        if (!followers_are_met(host, f)) add_name(&names, server, f + 1, address_of(host, f + 1)->text);
-    for (int task = 0; task < cluster->workers.count; task++)
-        if (is_missing(host, task)) add_name(&names, "worker", task, cluster->workers.list[task].text);
+    snprintf(server, sizeof server, "the %s", cluster_server(host->settings.cluster));
+    for (int i = 0; i <= host->follower_count; i++)
+        if (server_is_missing(host, i)) add_name(&names, server, i, address_of(host, i)->text);
+    add_workers(host, &names, server, false);
+    if (names.used == 0) add_workers(host, &names, server, true);
     return words;
 }
 

@@ -46,14 +46,15 @@ static void warn_of_device(const struct error *error) {
 
 /* A failure of the other side's peer is mostly a consequence of this side's; not where the run went on
  * without this side for longer than anybody is waited for. */
-static int choose_error(const struct server_half *server, struct error *error) {
+static int choose_error(const struct server_half *server, const struct cluster_session *session,
+                        struct error *error) {
     const struct error *other = &server->error;
     if (other->code == OK) return error->code;
     const bool worker_knows = error->code != OK && error->code != ERROR_PEER;
     const bool follows =
         !server->was_first && server->failed_s - server->worker_failed_s < server->typed.value.timeout_s;
     if (worker_knows || (error->code != OK && other->code == ERROR_PEER && follows)) return error->code;
-    if (error->code != OK && !server->was_first) warn_of_device(error);
+    if (error->code != OK && !server->was_first && atomic_load(&session->begun)) warn_of_device(error);
     *error = *other;
     return error->code;
 }
@@ -94,7 +95,7 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
         server->worker_failed_s = world_now(world);
         if (code != OK) atomic_store(&server->worker_failed, true);
         world_join(thread);
-        code = choose_error(server, error);
+        code = choose_error(server, session, error);
         if (code != OK) code = go_by_server(server, finish, error);
     }
     join_sessions(session, &server->session);

@@ -34,7 +34,14 @@ ends 5 w0 w1
 ! grep -q refused ps.err || fail "the ps noticed: $(grep refused ps.err)"
 refused 5 "127.0.0.1:$port: " probe "127.0.0.1:$port" --timeout=0.3
 
-# --- mirrored processes are asked each ---
+# --- mirrored processes are asked each; who is here and waits itself is not waited for ---
+new_cluster 0 3
+for i in 0 1; do start_worker $i $small; done
+for i in 0 1; do answers "process $i of 3, waiting for the process 2 \(127.0.0.1:$((port + 2))\)" "127.0.0.1:$((port + i))"; done
+signal INT w0
+ends 130 w0
+finish w1
+! grep -H 'training went on' w?.err || fail "mirrored: nothing had begun"
 new_cluster 0 2
 for i in 0 1; do start_worker $i $small --epochs=1000000 --out=mirrored; done
 answers 'process 1 of 2, training: epoch [0-9]+ of 1000000, step [0-9]+' "127.0.0.1:$((port + 1))"
