@@ -265,16 +265,22 @@ static void leave(struct remote *remote) {
     remote->left = true;
 }
 
+/* It has computed nothing that the hosts do not have. */
+static int await_or_leave(struct remote *remote, int host, const char *what, bool *left,
+                          struct error *error) {
+    *left = false;
+    RETURN_IF(await_host(remote, host, what, remote->settings.may_leave ? left : NULL, error));
+    if (*left) leave(remote);
+    return OK;
+}
+
 static int read_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                      struct error *error) {
     struct remote_host *leader = &remote->hosts[0];
-    bool leaves = wants_to_leave(remote);
-    if (!leaves)
-        RETURN_IF(
-            await_host(remote, 0, "a batch's number", remote->settings.may_leave ? &leaves : NULL, error));
-    *over = leaves;
-    if (leaves) leave(remote);
-    if (leaves) return OK;
+    *over = wants_to_leave(remote);
+    if (*over) leave(remote);
+    if (!*over) RETURN_IF(await_or_leave(remote, 0, "a batch's number", over, error));
+    if (*over) return OK;
     RETURN_IF(frame_read_header(leader->endpoint, "a batch's number", FINISH_BYTES, &leader->header,
                                 remote->timeout_s, error));
     *over = leader->header.type == FRAME_GOODBYE;
@@ -342,7 +348,10 @@ static int check_weights(const struct remote *remote, struct remote_host *host, 
 }
 
 static int read_headers(struct remote *remote, bool *over, struct finish *finish, struct error *error) {
-    for (int h = 0; h < remote->count; h++) RETURN_IF(await_host(remote, h, "weights", NULL, error));
+    *over = false;
+    for (int h = 0; h < remote->count && !*over; h++)
+        RETURN_IF(await_or_leave(remote, h, "weights", over, error));
+    if (*over) return OK;
     for (int h = 0; h < remote->count; h++)
         begin_receive(remote, h, remote->hosts[h].head, FRAME_HEADER_BYTES);
     RETURN_IF(receive_all(remote, error));

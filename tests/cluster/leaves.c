@@ -6,6 +6,8 @@
 enum { WORKERS = 3, EPOCHS = 6, BATCHES = 12 /* of an epoch of iris */ };
 
 static const struct simulated_network network = {.latency_s = 1e-3, .jitter_s = 1e-3, .bytes_per_s = 1e8};
+/* Here they are asked while they wait: for a number, for weights, for those of the second one. */
+static const struct simulated_network slow = {.latency_s = 0.2, .jitter_s = 0.4, .bytes_per_s = 1e8};
 static int left_early;
 
 static void check(const struct simulated_cluster *all, int leavers) {
@@ -32,20 +34,22 @@ static void check(const struct simulated_cluster *all, int leavers) {
           EPOCHS * BATCHES);
 }
 
-/* One or two of them go; the first batches come some 20 ms after the start. */
+/* One or two of them go; the first batches come some 20 ms after the start, or 4 s. */
 static void run_one(const char *strategy, int servers, uint64_t seed) {
     static struct simulated_cluster all;
+    const bool is_slow = seed % 2 == 0;
     const struct scenario scenario = {.strategy = strategy,
                                       .servers = servers,
                                       .workers = WORKERS,
                                       .seed = seed,
-                                      .network = network,
+                                      .network = is_slow ? slow : network,
                                       .settings = {{"epochs", "6"}, {"on-loss", "stop"}}};
     const int leavers = 1 + (int)(rng_mix(seed, 1) % 2);
     cluster_start(&all, &scenario);
     for (int l = 0; l < leavers; l++) {
         const int worker = (int)((rng_mix(seed, 2) + (uint64_t)l) % WORKERS);
-        world_sleep(all.world, 0.3 * (double)(rng_mix(seed, 3 + (uint64_t)l) % 1000) / 1e3);
+        world_sleep(all.world,
+                    (is_slow ? 12.0 : 0.3) * (double)(rng_mix(seed, 3 + (uint64_t)l) % 1000) / 1e3);
         world_dismiss(all.processes[servers + worker].world);
     }
     cluster_join(&all);

@@ -106,9 +106,10 @@ look all 2 $((2 * (count - 1)))
 for name in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
     grep -Eqx "$name(:.*)?" names || fail "all: no row for $name: $(cat names)"
 done
+sed ':a; N; $!ba; s/\n  */ /g' out >sentences # unfolded
 while IFS= read -r name; do
     [ "$(grep -Ec "^$name( |$)" out)" -eq 2 ] || fail "all: $name has not two rows of figures: $(cat out)"
-    grep -qx "$name" <<<"$baselines" || grep -q "^$name: .*one device" out || fail "all: no sentence about $name: $(cat out)"
+    grep -qx "$name" <<<"$baselines" || grep -q "^$name: .*one device" sentences || fail "all: no sentence about $name: $(cat out)"
 done <names
 [ "$(sort names | uniq -d | wc -l)" -eq 0 ] || fail "all: a strategy is there twice: $(cat names)"
 [ "$(grep -c '^trainer: run [0-9]* of [0-9]*: ' err)" -eq $((2 * (count - 1))) ] || fail "all: not a line a run: $(cat err)"
