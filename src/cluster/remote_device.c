@@ -198,11 +198,17 @@ static int open_share(struct remote_device *device) {
     return open_batches(device, size);
 }
 
+static bool is_let_in(const struct remote *remote) {
+    for (int h = 0; remote->hosts && h < remote->count; h++)
+        if (remote->hosts[h].told) return true;
+    return false;
+}
+
 static int open_device(struct remote_device *device) {
     struct remote_run *run = device->run;
     struct error *error = &device->error;
     const int code = connect_remote(device);
-    if (device->remote.hosts && device->remote.hosts[0].told) atomic_store(&run->session->met, true);
+    if (is_let_in(&device->remote)) atomic_store(&run->session->met, true);
     RETURN_IF(code);
     RETURN_IF(build_once(device));
     const size_t floats = run->setup.network.graph.layout.floats;

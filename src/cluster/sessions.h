@@ -19,7 +19,7 @@ struct cluster_session {
     bool again;        /* one has begun before */
     long seen_before;  /* updates of the newest weights that this process had in the session before */
     atomic_long seen;  /* the same of this one */
-    atomic_bool met;   /* this process has been let in by the others, or lets them in */
+    atomic_bool met;   /* this process has been let in by one of the others, or lets them in */
     atomic_bool begun; /* all had come, and the training began */
     atomic_bool
         over; /* the leader has ended the run in order, or this process is refused: no other follows */
