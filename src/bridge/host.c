@@ -67,7 +67,8 @@ static bool server_is_missing(const struct host *host, int server) {
     return server <= host->follower_count && !followers_are_met(host, server - 1);
 }
 
-/* As a server: a worker that is not, in a mirrored process that is here, waits for others itself. */
+/* Whether the mirrored process of that worker is here, as a server. Its worker, if missing, waits for others
+ * itself. */
 static bool is_here(const struct host *host, int task) {
     if (!host->settings.cluster->mirrored) return false;
     return task == host->settings.cluster->task ||

@@ -265,7 +265,7 @@ static void leave(struct remote *remote) {
     remote->left = true;
 }
 
-/* It has computed nothing that the hosts do not have. */
+/* Where this worker has nothing in hand that the hosts do not have. */
 static int await_or_leave(struct remote *remote, int host, const char *what, bool *left,
                           struct error *error) {
     *left = false;
