@@ -41,7 +41,7 @@ struct relay;
 typedef bool meddler(struct relay *relay, struct passing *passing);
 
 struct relay {
-    struct world *world, *worker; /* its own, and the worker's */
+    struct world *world;
     struct listener *listener;
     struct endpoint *ends[WAYS]; /* where what goes that way is sent to */
     struct world_thread *threads[WAYS];
@@ -149,7 +149,6 @@ struct end {
 struct session {
     struct end host, worker;
     struct relay relay;
-    struct finish finish; /* of the worker */
     struct world_thread *thread;
 };
 
@@ -203,16 +202,16 @@ static void host_body(void *argument) {
 static void train(struct session *session, const char *strategy, meddler *change) {
     struct world *world = NULL;
     struct error error = {0};
+    struct finish finish;
     bool abandoned = false;
     session->relay.meddle = change;
     open_relay(&session->relay);
     open_end(&session->host, "ps", near_host, strategy);
     open_end(&session->worker, "worker", between, NULL);
-    CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
-    session->relay.worker = world;
-    CHECK(world_spawn(world, "host", NULL, host_body, session, &session->thread, &error) == OK, "%s",
-          error.words);
-    worker_train(&session->worker.typed, &session->worker.cluster, world, NULL, &session->finish, &abandoned,
+    CHECK(world_open_threads(&world, &error) == OK &&
+              world_spawn(world, "host", NULL, host_body, session, &session->thread, &error) == OK,
+          "%s", error.words);
+    worker_train(&session->worker.typed, &session->worker.cluster, world, NULL, &finish, &abandoned,
                  &session->worker.error);
     atomic_store(&session->host.gone, true);
     world_join(session->thread);
@@ -414,25 +413,6 @@ static bool reorder(struct relay *relay, struct passing *passing) {
     return false;
 }
 
-/* The worker, which has the second batch's number by then and no weights, is asked to go. */
-static bool keep_weights(struct relay *relay, struct passing *passing) {
-    if (passing->way != TO_WORKER || passing->header.type != FRAME_WEIGHTS || relay->at++ == 0) return true;
-    world_sleep(relay->world, 0.5);
-    atomic_store(&relay->done, true);
-    world_dismiss(relay->worker);
-    return false;
-}
-
-static void check_dismissed(void) {
-    static struct session session;
-    session = (struct session){0};
-    train(&session, "sync", keep_weights);
-    CHECK(atomic_load(&session.relay.done) && session.worker.error.code == OK && session.finish.left,
-          "asked to go: %s", session.worker.error.words);
-    CHECK(strstr(session.host.error.words, "every worker was lost or has left; to go on from update 1,"),
-          "asked to go: the host: %s", session.host.error.words);
-}
-
 static void check_order(uint32_t model) {
     static struct session late;
     late = (struct session){0};
@@ -540,7 +520,6 @@ int main(int count, char **arguments) {
     const uint32_t model = check_bytes(count > 1 ? (size_t)atol(arguments[1]) : 0);
     check_order(model);
     check_lies();
-    check_dismissed();
     check_recording();
     struct error error = {0};
     CHECK(tree_remove(scratch, &error) == OK, "%s", error.words);

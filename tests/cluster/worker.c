@@ -1,6 +1,6 @@
 /* A worker at hosts that are played here, over real connections: what it makes of slices that are not one
  * vector, to whom it says that it waits, that it builds, and that it is ready, whose words it believes when
- * one has ended, or none; and that it comes again where it was turned away. */
+ * one has ended, or none; that it comes again where it was turned away, and goes when it is asked to. */
 #include "../played_hosts.h"
 
 #include <string.h>
@@ -304,6 +304,41 @@ static void check_last_words(void) {
     close_worker(&worker);
 }
 
+static void weights_body(void *argument) {
+    struct worker *worker = argument;
+    struct finish finish;
+    struct request request;
+    float weights[FLOATS];
+    bool over = false;
+    const int code = remote_weights(&worker->remote, &request, weights, &over, &finish, &worker->error);
+    CHECK(code == OK && over && worker->remote.left, "it has not left: %s", worker->error.words);
+}
+
+/* Asked to go while one host is silent, it tells both that it does: it has computed nothing yet. */
+static void check_leaves(int silent) {
+    static const uint8_t weights[REQUEST_BYTES + CUT * sizeof(float)];
+    static struct worker worker;
+    struct error error = {0};
+    const struct piece frame = {weights, sizeof weights};
+    int beats = 0;
+    open_worker(&worker, halves);
+    worker.remote.settings.may_leave = true;
+    for (int h = 0; h < silent; h++)
+        CHECK(frame_write(worker.hosts[h], FRAME_WEIGHTS, 0, &frame, 1, LONG_S, &error) == OK, "%s",
+              error.words);
+    world_dismiss(world);
+    CHECK(world_spawn(world, "weights", NULL, weights_body, &worker, &worker.thread, &error) == OK, "%s",
+          error.words);
+    for (int h = 0; h < 2; h++) {
+        const enum frame_type word = next_word(worker.hosts[h], &beats, LONG_S);
+        CHECK(word == FRAME_LEAVE, "host %d, where host %d is silent, hears %s", h, silent,
+              frame_type_words(word));
+        endpoint_finish(worker.hosts[h], 0.0);
+    }
+    world_join(worker.thread);
+    close_worker(&worker);
+}
+
 int main(void) {
     struct error error = {0};
     CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
@@ -317,6 +352,7 @@ int main(void) {
     leader_hears("1..3", false);
     endpoint_keep_to_tcp(world); /* whose connections are made before anybody looks */
     check_comes_again();
+    for (int silent = 0; silent < 2; silent++) check_leaves(silent); /* the world stays dismissed */
     world_close(world);
     return check_end();
 }
