@@ -27,6 +27,7 @@ struct worker {
     struct world_thread *thread;
     struct error error;
     double builds_s;
+    bool over; /* in place of weights it was at the end */
 };
 
 static void say_nothing(void *argument, const char *words) {
@@ -309,9 +310,7 @@ static void weights_body(void *argument) {
     struct finish finish;
     struct request request;
     float weights[FLOATS];
-    bool over = false;
-    const int code = remote_weights(&worker->remote, &request, weights, &over, &finish, &worker->error);
-    CHECK(code == OK && over && worker->remote.left, "it has not left: %s", worker->error.words);
+    remote_weights(&worker->remote, &request, weights, &worker->over, &finish, &worker->error);
 }
 
 /* Asked to go while one host is silent, it tells both that it does: it has computed nothing yet. */
@@ -336,6 +335,8 @@ static void check_leaves(int silent) {
         endpoint_finish(worker.hosts[h], 0.0);
     }
     world_join(worker.thread);
+    CHECK(worker.error.code == OK && worker.over && worker.remote.left, "it has not left: %s",
+          worker.error.words);
     close_worker(&worker);
 }
 
