@@ -90,6 +90,9 @@ int dataset_slice(struct dataset *dataset, const char *slice, struct error *erro
 /* Whether two choices are one data set with the same settings, however they were typed; those that change no
  * example are not looked at (OPTION_ASIDE). */
 bool dataset_same(const struct choice *a, const struct choice *b);
+/* Whether its examples and their outputs are such as a network was trained on. Errors: ERROR_USAGE. */
+int dataset_expect(const struct dataset *dataset, const struct shape *shape, enum task task, int outputs,
+                   struct error *error);
 /* path = where a data set's files belong: its folder in the first of those places. Errors: ERROR_USAGE: there
  * is none. */
 int dataset_folder(char path[1024], const char *dataset, const char *data_dir, struct error *error);

@@ -275,6 +275,24 @@ bool checkpoint_has(const struct safetensors *checkpoint, const char *vector, co
     return safetensors_tensor(checkpoint, name) != NULL;
 }
 
+bool checkpoint_shape(const struct safetensors *checkpoint, struct shape *shape) {
+    enum { DIM_MOST = 1000000, VALUES_MOST = 100000000 };
+    const char *text = safetensors_text(checkpoint, "shape");
+    long values = 1;
+    *shape = (struct shape){0};
+    while (text && *text) {
+        char *end = NULL;
+        const long dim = strtol(text, &end, 10);
+        if (end == text || dim < 1 || dim > DIM_MOST || shape->rank >= MAX_RANK - 1 ||
+            values * dim > VALUES_MOST)
+            return false;
+        shape->dims[shape->rank++] = (int)dim;
+        values *= dim;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return shape->rank > 0;
+}
+
 bool checkpoint_reals(const char *text, float *values, int count) {
     for (int i = 0; i < count; i++) {
         char *end = NULL;

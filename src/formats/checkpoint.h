@@ -52,6 +52,8 @@ long long checkpoint_number(const struct safetensors *checkpoint, const char *na
 double checkpoint_real(const struct safetensors *checkpoint, const char *name, double usual);
 /* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many, all finite. */
 bool checkpoint_reals(const char *text, float *values, int count);
+/* The shape of one example, from the texts; false when it is not there, or is none. */
+bool checkpoint_shape(const struct safetensors *checkpoint, struct shape *shape);
 /* Whether it has the vector of that name, "average", too. */
 bool checkpoint_has(const struct safetensors *checkpoint, const char *vector, const struct layout *layout);
 

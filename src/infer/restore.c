@@ -34,21 +34,10 @@ static int split_names(const struct restored *restored, const char *path, const 
 }
 
 static int read_shape(struct restored *restored, const char *path, struct error *error) {
-    const char *text = safetensors_text(&restored->content, "shape");
-    restored->features = 1;
-    while (text && *text) {
-        char *end = NULL;
-        const long dim = strtol(text, &end, 10);
-        if (end == text || dim < 1 || dim > 1000000 || restored->shape.rank >= MAX_RANK - 1 ||
-            (long)restored->features * dim > 100000000)
-            return missing(path, "shape", error);
-        restored->shape.dims[restored->shape.rank++] = (int)dim;
-        restored->features *= (int)dim;
-        text = *end == ',' ? end + 1 : end;
-    }
     const long long classes = checkpoint_number(&restored->content, "classes", 0);
-    if (restored->shape.rank == 0) return missing(path, "shape", error);
+    if (!checkpoint_shape(&restored->content, &restored->shape)) return missing(path, "shape", error);
     if (classes < 1 || classes > 1000000) return missing(path, "classes", error);
+    restored->features = (int)shape_count(&restored->shape);
     restored->classes = (int)classes;
     return OK;
 }

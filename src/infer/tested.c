@@ -73,16 +73,7 @@ static int hold_out(struct dataset *dataset, const struct restored *restored,
 
 static int check(const struct tested *tested, const struct restored *restored, struct error *error) {
     const struct dataset *dataset = &tested->dataset;
-    if (!shape_equal(&dataset->shape, &restored->shape) || dataset->classes != restored->classes ||
-        dataset->task != restored->task) {
-        char have[64], want[64];
-        return error_set(error, ERROR_USAGE,
-                         "%s: examples %s in %d %s, expected %s in %d %s, what the network was trained on",
-                         dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,
-                         task_outputs(dataset->task, dataset->classes),
-                         shape_text(&restored->shape, want, sizeof want), restored->classes,
-                         task_outputs(restored->task, restored->classes));
-    }
+    RETURN_IF(dataset_expect(dataset, &restored->shape, restored->task, restored->classes, error));
     const struct codes codes = columns_codes(&restored->columns);
     if (!codes_equal(&dataset->codes, &codes))
         return error_set(error, ERROR_USAGE,

@@ -38,7 +38,11 @@ static int check_choices(const struct run *run, const struct typed *typed, struc
 /* The same of what shows only when data set and model are there. */
 static int open_network(struct run *run, const struct typed *typed, struct error *error) {
     struct error why = {0};
-    const int code = setup_open_network(&run->setup, &why);
+    const struct setup *setup = &run->setup;
+    int code = setup_open_network(&run->setup, &why);
+    if (code == OK && run->resumes)
+        code = resume_fits(&run->checkpoint, setup->config.resume, &setup->choices.model, &setup->dataset,
+                           &setup->network.graph.layout, &why);
     if (code == OK) return OK;
     if (code == ERROR_USAGE && run->resumes && !typed->given.model && !typed->given.dataset)
         return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.resume, why.words);

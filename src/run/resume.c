@@ -283,6 +283,29 @@ int resume_model(const struct safetensors *content, const char *path, const stru
     return error_set(error, ERROR_FILE, "%s: the model is %.200s here, expected %s", path, saved, name);
 }
 
+/* A file of a program that knew but classes names no task. */
+static int check_examples(const struct safetensors *content, const struct dataset *dataset,
+                          struct error *error) {
+    const char *named = safetensors_text(content, "task");
+    enum task task = TASK_CLASSES;
+    struct shape shape;
+    if (!checkpoint_shape(content, &shape) || (named && !task_named(&task, named))) return OK;
+    return dataset_expect(dataset, &shape, task,
+                          (int)checkpoint_number(content, "classes", dataset->classes), error);
+}
+
+int resume_fits(const struct safetensors *content, const char *path, const struct choice *model,
+                const struct dataset *dataset, const struct layout *layout, struct error *error) {
+    const char *saved = safetensors_text(content, "model");
+    struct error why = {0};
+    if (checkpoint_fits(path, content, "", layout, false, &why) == OK) return OK;
+    RETURN_IF(check_examples(content, dataset, error));
+    if (saved && strcmp(saved, model->text) != 0)
+        return error_set(error, ERROR_FILE, "%s: the model is %.200s here, expected %.200s", path, saved,
+                         model->text);
+    return error_set(error, why.code, "%s", why.words);
+}
+
 /* A saved list, as far as there is room, into out[room]; returns its length, or -1 for what is none. */
 static int read_longs(const char *text, int room, long *out) {
     int count = 0;

@@ -72,6 +72,11 @@ int resume_check(const struct safetensors *checkpoint, const char *path, struct 
 int resume_model(const struct safetensors *content, const char *path, const struct choice *model,
                  struct error *error);
 
+/* Whether the weights in the file are those of this network; where not, the words say what differs: the data
+ * set's examples, the model's settings, or a tensor. Errors: ERROR_FILE; ERROR_USAGE: the examples. */
+int resume_fits(const struct safetensors *content, const char *path, const struct choice *model,
+                const struct dataset *dataset, const struct layout *layout, struct error *error);
+
 /* Settings that were not typed come from here. */
 struct config_source resume_source(const struct safetensors *checkpoint, const char *path);
 

@@ -275,9 +275,9 @@ done <<'TABLE'
 3|bomb.csv.gz: more than 67108864 bytes when unpacked|--dataset=csv:file=bomb.csv.gz
 3|latin.csv: row 3, column 3: found "Z.rich", expected a name in UTF-8|--dataset=csv:file=latin.csv
 3|linked/steps.csv: cannot be written: a symbolic link, expected a file|--out=linked
-3|run: dense1/kernel is \[64, 20\] here, \[64, 30\] in the model|--resume=run --model=mlp:hidden=30
-3|run: dense1/kernel is \[64, 20\] here, \[4, 20\] in the model|--resume=run --dataset=iris
-3|run: dense2/kernel is \[20, 10\] here, \[20, 7\] in the model|--resume=run --model=mlp:hidden=20-7
+3|run: the model is mlp:hidden=20 here, expected mlp:hidden=30$|--resume=run --model=mlp:hidden=30
+2|iris: examples \[4\] in 3 classes, expected \[64\] in 10 classes, what the network was trained on$|--resume=run --dataset=iris
+3|run: the model is mlp:hidden=20 here, expected mlp:hidden=20-7$|--resume=run --model=mlp:hidden=20-7
 3|model.safetensors: no layer fits: found dense1/kernel \[64, 20\], .*, expected dense1/kernel \[64, 30\], |--weights=run/model.safetensors --model=mlp:hidden=30
 6|worker 0 \(cpu:0\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
 6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
