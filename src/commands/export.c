@@ -8,6 +8,7 @@
 struct export_settings {
     char checkpoint[PATH_BYTES];
     int names;
+    bool replace;
 };
 
 static const struct option rows[] = {
@@ -17,6 +18,7 @@ static const struct option rows[] = {
         CHOICE, "names", struct export_settings, names, .fallback = "own", .choices = "own|torch",
         .help =
             "how arrays of weights are named and laid out (.npz, .safetensors); torch: as PyTorch has them"),
+    OPTION_ROW(FLAG, "replace", struct export_settings, replace, .help = "replace FILE if it is there"),
     {0},
 };
 
@@ -26,7 +28,8 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "export: expected --checkpoint=DIR");
     if (argument_count != 1)
         return error_set(error, ERROR_USAGE, "export: found %d files, expected one to write", argument_count);
-    RETURN_IF(export_write(settings->checkpoint, arguments[0], settings->names == 1, error));
+    RETURN_IF(
+        export_write(settings->checkpoint, arguments[0], settings->names == 1, settings->replace, error));
     printf("The network is in %s\n", arguments[0]);
     return OK;
 }

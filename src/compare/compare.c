@@ -342,12 +342,9 @@ static int claim_folder(struct comparison *comparison, struct error *error) {
     const struct config *settings = &comparison->typed.value;
     char path[PATH_BYTES];
     if (!comparison->folder_named) return file_make_new_folder(comparison->typed.value.out, error);
-    RETURN_IF(file_join(path, settings->out, FOLDER_CHECKPOINT, error));
-    if (file_exists(path))
-        return error_set(error, ERROR_FILE, "%.300s has a run: a comparison needs another folder",
-                         settings->out);
     RETURN_IF(file_join(path, settings->out, FOLDER_COMPARISON, error));
-    if (settings->replace || !file_exists(path)) return OK;
+    if (!file_exists(path)) return folder_check_free(settings->out, "a comparison", error);
+    if (settings->replace) return OK;
     return error_set(error, ERROR_FILE, "%.300s has a comparison: --replace starts anew", settings->out);
 }
 

@@ -92,7 +92,8 @@ bool dataset_same(const struct choice *a, const struct choice *b) {
 int dataset_expect(const struct dataset *dataset, const struct shape *shape, enum task task, int outputs,
                    struct error *error) {
     char have[64], want[64];
-    if (shape_equal(&dataset->shape, shape) && dataset->task == task && dataset->classes == outputs) return OK;
+    if (shape_equal(&dataset->shape, shape) && dataset->task == task && dataset->classes == outputs)
+        return OK;
     return error_set(error, ERROR_USAGE,
                      "%s: examples %s in %d %s, expected %s in %d %s, what the network was trained on",
                      dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,

@@ -29,6 +29,13 @@ int export_format(const struct format **format, const char *path, struct error *
     return code == OK ? OK : error_set(error, code, "%s: %s", path, why.words);
 }
 
+int export_check_free(const char *path, bool replace, struct error *error) {
+    if (!path[0] || !file_exists(path)) return OK;
+    if (file_is_folder(path)) return error_set(error, ERROR_FILE, "%.300s: a folder, expected a file", path);
+    if (replace) return OK;
+    return error_set(error, ERROR_FILE, "%.300s is there already: --replace replaces it", path);
+}
+
 int export_folder(const char *path, struct error *error) {
     const char *slash = strrchr(path, '/');
     char folder[PATH_BYTES];
@@ -57,7 +64,7 @@ static void say_left_out(const char *path, const struct keras_training *training
     if (training->words[0]) progress_warn_of(words);
 }
 
-int export_write(const char *checkpoint, const char *path, bool torch, struct error *error) {
+int export_write(const char *checkpoint, const char *path, bool torch, bool replace, struct error *error) {
     const struct format *format = NULL;
     struct restored restored = {0};
     struct layers_of layers = {0};
@@ -67,6 +74,7 @@ int export_write(const char *checkpoint, const char *path, bool torch, struct er
         return error_set(error, ERROR_USAGE,
                          "--names=torch: .%s files have layouts of their own; expected .npz or .safetensors",
                          format->plugin.name);
+    RETURN_IF(export_check_free(path, replace, error));
     int code = restored_open(&restored, checkpoint, true, error);
     const struct exported exported = {
         .restored = &restored, .layers = &layers, .training = &training, .torch = torch};

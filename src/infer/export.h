@@ -42,9 +42,13 @@ int export_format(const struct format **format, const char *path, struct error *
  * no file. Errors: ERROR_FILE. */
 int export_folder(const char *path, struct error *error);
 
+/* Whether a file can be put there: no folder is in the way, and no file that nobody asked to replace. "" is
+ * no file. Errors: ERROR_FILE. */
+int export_check_free(const char *path, bool replace, struct error *error);
+
 /* Writes the network of a checkpoint (see restored_open) to `path`, which appears under its name when it is
- * whole; a file that is there is replaced. What is left out of the training that the format could go on with
- * is said on standard error. Errors: ERROR_USAGE, ERROR_FILE, ERROR_DEVICE. */
-int export_write(const char *checkpoint, const char *path, bool torch, struct error *error);
+ * whole. What is left out of the training that the format could go on with is said on standard error. Errors:
+ * ERROR_USAGE, ERROR_FILE, ERROR_DEVICE. */
+int export_write(const char *checkpoint, const char *path, bool torch, bool replace, struct error *error);
 
 #endif

@@ -144,6 +144,7 @@ static int name_folder(struct run *run, struct error *error) {
 static int claim_folder(struct run *run, struct error *error) {
     struct config *config = &run->setup.config;
     if (!run_keeps(run)) return OK;
+    RETURN_IF(export_check_free(config->export_to, config->replace, error));
     const struct folder_settings folder = {
         .named = run->folder_named, .replace = config->replace, .resume = config->resume};
     run->folder_existing = file_existing(config->out);

@@ -290,8 +290,8 @@ static int check_examples(const struct safetensors *content, const struct datase
     enum task task = TASK_CLASSES;
     struct shape shape;
     if (!checkpoint_shape(content, &shape) || (named && !task_named(&task, named))) return OK;
-    return dataset_expect(dataset, &shape, task,
-                          (int)checkpoint_number(content, "classes", dataset->classes), error);
+    return dataset_expect(dataset, &shape, task, (int)checkpoint_number(content, "classes", dataset->classes),
+                          error);
 }
 
 int resume_fits(const struct safetensors *content, const char *path, const struct choice *model,

@@ -383,7 +383,7 @@ static int export_model(struct run *run, struct error *error) {
     const struct format *format = NULL;
     RETURN_IF(export_format(&format, config->export_to, error));
     struct error why = {0};
-    const int code = export_write(format->trains ? config->out : model, config->export_to, false, &why);
+    const int code = export_write(format->trains ? config->out : model, config->export_to, false, true, &why);
     if (code != OK)
         return error_set(error, code,
                          "%s; the run is kept: trainer export --checkpoint=%.200s FILE writes it", why.words,

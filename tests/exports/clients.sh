@@ -80,7 +80,7 @@ def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and poo
 for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet", "squeeze", "sequence", "branches", "flattened", "embedding", "towns", "layer_norm":
     examples, scale, classes = (things[:200, :3], 1, 3) if run in ("embedding", "towns") else (rows[:200, :64], 16, 10)
     x = (examples / scale).astype(np.float32)
-    subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([trainer, "export", "--replace", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
     model = onnx.load(f"{run}.onnx")
     onnx.checker.check_model(model, full_check=True)
     notes = {entry.key: entry.value for entry in model.metadata_props}
@@ -101,18 +101,18 @@ for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet",
     if run == "alexnet": # Keras has no layer for its LRN
         continue
     for suffix in "h5", "keras":
-        subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.{suffix}"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([trainer, "export", "--replace", f"--checkpoint={run}", f"{run}.{suffix}"], check=True, stdout=subprocess.DEVNULL)
         network = keras.models.load_model(f"{run}.{suffix}", compile=False)
         worst = abs(np.asarray(network(x.reshape([-1] + shape[1:]))) - probabilities).max()
         assert worst < 1e-5, f"{run}.{suffix}: Keras says {worst} else than onnxruntime"
         assert network.layers[-1].name == "probabilities" and type(network).__name__ == ("Functional" if run in ("resnet20", "squeeze", "branches", "towns") else "Sequential"), network
     if run == "squeeze":
         for names in "", "--names=torch":
-            subprocess.run([trainer, "export", "--checkpoint=squeeze", *names.split(), f"{run}{len(names)}.npz"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([trainer, "export", "--replace", "--checkpoint=squeeze", *names.split(), f"{run}{len(names)}.npz"], check=True, stdout=subprocess.DEVNULL)
         ours, torch = np.load("squeeze0.npz"), np.load("squeeze13.npz")
         assert ours["a/kernel"].shape == (3, 2, 3, 2) and (torch["a.weight"] == ours["a/kernel"].transpose(2, 3, 0, 1).reshape(6, 1, 3, 2)).all()
     if run in ("cnn", "lenet", "flattened"):
-        subprocess.run([trainer, "export", f"--checkpoint={run}", "--names=torch", f"{run}.torch.npz"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([trainer, "export", "--replace", f"--checkpoint={run}", "--names=torch", f"{run}.torch.npz"], check=True, stdout=subprocess.DEVNULL)
         worst = abs(torch_forward(run, x) - probabilities).max()
         assert worst < 1e-5, f"{run}: PyTorch's layout says {worst} else"
 PYTHON
@@ -136,7 +136,7 @@ for run, names, close in (("values", ["outputs"], 1e-4), ("labels", ["probabilit
     found = [dict(re.findall(r'"(\d)" \(?([-\de.]+)', line)) for line in said.splitlines()]
     wanted = np.array([[float(row[name]) for name in "01"] for row in found]) / (100 if run == "labels" else 1)
     for suffix in "onnx", "h5", "keras":
-        subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.{suffix}"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([trainer, "export", "--replace", f"--checkpoint={run}", f"{run}.{suffix}"], check=True, stdout=subprocess.DEVNULL)
     session = onnxruntime.InferenceSession(f"{run}.onnx", providers=["CPUExecutionProvider"])
     assert [o.name for o in session.get_outputs()] == names, names
     notes = session.get_modelmeta().custom_metadata_map

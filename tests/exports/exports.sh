@@ -116,7 +116,7 @@ for layers in 'a = conv 4 3x3; b = flatten; c = conv a 5 3x3; d = flatten; conca
     # shellcheck disable=SC2086
     "$TRAINER" $small "--model=layers:$layers" --replace --out=other >out 2>err || fail "$layers: $(cat err)"
     refused 3 "net.npz: [a-z0-9]*: $said" --checkpoint=other --names=torch net.npz
-    export_to 0 --checkpoint=other other.npz
+    export_to 0 --checkpoint=other --replace other.npz
 done
 [ ! -e net.npz ] || fail "a network in an order that PyTorch has not became a file"
 if "$TRAINER" export --checkpoint=cnn net.h5 >out 2>err; then
@@ -155,11 +155,26 @@ cmp -s exported.onnx again.onnx || fail "--export wrote something else than trai
 "$TRAINER" $small --out=unsaid --model=cnn --export=nowhere/net.onnx >out 2>err
 [ $? -eq 3 ] && [ ! -e unsaid ] && grep -qx 'trainer: --export=nowhere/net.onnx: there is no folder nowhere' err ||
     fail "--export into a folder that is not there: $(cat out err)"
-mkdir taken.onnx
+long=$(printf 'n%.0s' {1..250}).onnx # with the suffix of a file that is not whole yet: too long
 # shellcheck disable=SC2086
-"$TRAINER" $small --out=unsaid --model=cnn --export=taken.onnx >out 2>err
-[ $? -eq 3 ] && [ -e unsaid/model.safetensors ] && grep -q '; the run is kept: trainer export --checkpoint=unsaid FILE writes it$' err ||
-    fail "--export into what is a folder: $(cat out err)"
+"$TRAINER" $small --out=unsaid --model=cnn --export="$long" >out 2>err
+[ $? -eq 3 ] && [ -e unsaid/model.safetensors ] &&
+    grep -q '; the run is kept: trainer export --checkpoint=unsaid FILE writes it$' err ||
+    fail "--export that cannot be written: $(cat out err)"
+# What is there stays, unless --replace is typed; also where only the end of a run would write it.
+mkdir folder.npz
+echo precious >mine.npz
+refused 3 'folder.npz: a folder, expected a file' --checkpoint=cnn --replace folder.npz
+refused 3 'mine.npz is there already: --replace replaces it' --checkpoint=cnn mine.npz
+# shellcheck disable=SC2086
+"$TRAINER" $small --out=unmade --export=mine.npz >out 2>err
+[ $? -eq 3 ] && [ ! -e unmade ] && grep -qx 'trainer: mine.npz is there already: --replace replaces it' err ||
+    fail "--export to a file that is there: $(cat out err)"
+[ "$(cat mine.npz)" = precious ] || fail "mine.npz was replaced unasked"
+# shellcheck disable=SC2086
+"$TRAINER" $small --out=made --replace --export=mine.npz >out 2>err || fail "--replace --export: $(cat err)"
+export_to 0 --checkpoint=made again.npz
+cmp -s mine.npz again.npz || fail "--replace --export wrote something else than trainer export"
 for own in inside=inside inside/=inside ./within=within "$PWD/beside=beside"; do # as the shell completes them
     rm -rf inside within beside
     # shellcheck disable=SC2086

@@ -95,7 +95,7 @@ for name, make in networks.items():
         network.save(f"{name}.{suffix}")
         run("import", f"{name}.{suffix}", "--dataset=npz:file=set.npz", f"--out={name}-{suffix}")
         for back in ("h5", "keras") if whole else ("h5" if suffix == "keras" else "keras",):
-            run("export", f"--checkpoint={name}-{suffix}", f"back.{back}")
+            run("export", "--replace", f"--checkpoint={name}-{suffix}", f"back.{back}")
             worst = abs(np.asarray(keras.models.load_model(f"back.{back}", compile=False)(x)) - wanted).max()
             assert worst < 1e-5, f"{name}.{suffix}: {worst} else than before, as .{back}"
     open(f"{name}.json", "w").write(network.to_json())

@@ -109,8 +109,8 @@ refused 2 'import: expected --out=DIR' import net.json
 grep -q TRAINER_HDF5=1 "$BUILD/flags" || { [ $failures -eq 0 ] && echo "no libhdf5 in this build" && exit 77; exit 1; }
 # --- a number that is not finite is said with its file ---
 run 0 --model=mlp:hidden=3 --dataset=digits --epochs=1 --out=damaged --quiet
-run 0 export --checkpoint=damaged damaged.h5
-run 0 export --checkpoint=damaged damaged.npz
+run 0 export --replace --checkpoint=damaged damaged.h5
+run 0 export --replace --checkpoint=damaged damaged.npz
 python3 - <<'PYTHON'
 import struct, zipfile
 archive = zipfile.ZipFile("damaged.npz")
@@ -141,19 +141,19 @@ for name in sequence branches mobile things cnn mlp; do
     [ $name = things ] && data=csv:file=things.csv,standardize=0 || data=digits:take=256
     # shellcheck disable=SC2086
     run 0 --dataset=$data $few --model="$model" --epochs=2 --out=$name
-    run 0 export --checkpoint=$name $name.npz
+    run 0 export --replace --checkpoint=$name $name.npz
     run 0 evaluate --checkpoint=$name
     cp out figures
     for suffix in h5 keras; do
-        run 0 export --checkpoint=$name $name.$suffix
+        run 0 export --replace --checkpoint=$name $name.$suffix
         run 0 import $name.$suffix --dataset="$data" --out=back --replace
         run 0 evaluate --checkpoint=back
         equal "$name.$suffix: other figures than before" figures out
-        run 0 export --checkpoint=back back.npz
+        run 0 export --replace --checkpoint=back back.npz
         equal "$name.$suffix: other weights than before" $name.npz back.npz
-        run 0 export --checkpoint=back back.$suffix
+        run 0 export --replace --checkpoint=back back.$suffix
         run 0 import back.$suffix --dataset="$data" --out=again --replace
-        run 0 export --checkpoint=again again.npz
+        run 0 export --replace --checkpoint=again again.npz
         equal "$name.$suffix: other weights after two ways" $name.npz again.npz
     done
     # As a model: it trains on as the run does that takes the same weights; a run that goes on needs no file.

@@ -43,7 +43,7 @@ PYTHON
 for optimizer in sgd:rate=0.0625 momentum:rate=0.0625,momentum=0.875 nesterov:rate=0.03125,momentum=0.9 adam:rate=0.002,hat=1 adagrad:rate=0.0625,epsilon=0; do
     run 0 --dataset=digits:take=256 --batch=32 --quiet --model="layers:$branches" --optimizer=$optimizer --schedule=constant --epochs=1 --out=there --replace
     for suffix in h5 keras; do
-        run 0 export --checkpoint=there there.$suffix
+        run 0 export --replace --checkpoint=there there.$suffix
         [ ! -s err ] || fail "$optimizer: export said $(cat err)"
         run 0 import there.$suffix --dataset=digits:take=256 --out=here --replace
         grep -Eqx "Its optimizer goes on from update [1-9][0-9]*: ${optimizer%%,*}.*, constant" out || fail "$optimizer: import of .$suffix said $(cat out err)"
@@ -53,7 +53,7 @@ done
 run 0 --resume=here --epochs=1 --quiet
 left() { # what is said of an exported run, settings
     run 0 --dataset=digits:take=256 --batch=32 --quiet --model=mlp:hidden=3 --epochs=1 --out=there --replace --schedule=constant "${@:2}"
-    run 0 export --checkpoint=there left.keras
+    run 0 export --replace --checkpoint=there left.keras
     grep -Fqx "trainer: left.keras: left out: $1" err || fail "${*:2}: export said $(cat err)"
 }
 goes_on() { # yes or no
@@ -66,12 +66,12 @@ left "the optimizer's state, as adagrad's epsilon is above 1e-6" --optimizer=ada
 left '--schedule=cosine, --decay=0.001, --clip=1, --label-smoothing=0.1' --schedule=cosine --decay=0.001 --clip=1 --label-smoothing=0.1 && goes_on 1
 left 'that weight-decay is not for biases, scales and shifts' --optimizer=adam:weight-decay=0.01 && goes_on 1
 grep -qx 'trainer: left.keras: its weight decay goes on for kernels, not for biases, scales and shifts as there' err || fail "weight decay: import said $(cat err)"
-run 0 export --checkpoint=there left.h5
+run 0 export --replace --checkpoint=there left.h5
 grep -Fqx "trainer: left.h5: left out: the optimizer's state, as its weight-decay is in .keras alone" err || fail "weight decay as .h5: $(cat err)"
-run 0 export --checkpoint=there/model.safetensors left.keras
+run 0 export --replace --checkpoint=there/model.safetensors left.keras
 [ ! -s err ] && goes_on 0 # a model has weights alone
 run 0 --dataset=digits:take=256 --batch=32 --quiet --model=mlp:hidden=3 --epochs=1 --out=there --replace --optimizer=momentum
-run 0 export --checkpoint=there left.h5
+run 0 export --replace --checkpoint=there left.h5
 changed() { # what in left.h5 becomes what, of the same length; exit code, what is said
     python3 - "$1" "$2" <<'PYTHON'
 import sys

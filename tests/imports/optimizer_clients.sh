@@ -69,7 +69,7 @@ for name, make in begun.items():
         said = run("import", f"begun.{saved}", "--dataset=npz:file=set.npz", f"--out={saved}", "--replace")
         assert f"goes on from update {epochs}: " in said, said
         run(f"--resume={saved}", f"--epochs={epochs}", *one)
-        run("export", f"--checkpoint={saved}", f"{saved}.{suffix}")
+        run("export", "--replace", f"--checkpoint={saved}", f"{saved}.{suffix}")
     fit(model)
     for saved in ("h5",) if "legacy" in name else ("keras", "h5") if whole else (suffix,):
         compare(f"{name} begun there, as .{saved}", model, f"{saved}.{suffix}")
@@ -84,7 +84,7 @@ for optimizer in "adam:rate=0.003,hat=1", "adam:rate=0.003", "nesterov:rate=0.02
     model = keras.models.load_model(f"here.{suffix}")
     fit(model)
     run("--resume=here", f"--epochs={2 * epochs}", *one)
-    run("export", "--checkpoint=here", f"on.{suffix}")
+    run("export", "--replace", "--checkpoint=here", f"on.{suffix}")
     compare(f"{optimizer} begun here", model, f"on.{suffix}")
 
 # --- what is not here is left out, and said ---

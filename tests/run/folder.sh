@@ -75,7 +75,13 @@ refused_in() { # folder, words, command...
     grep -qx "trainer: $words" err || fail "$*: in $folder it said: $(cat err)"
     [ "$(find $folder -type f -exec cksum {} + | sort)" = "$before" ] || fail "$*: it changed $folder"
 }
+"$TRAINER" sweep $small --vary=batch=16,32 --epochs=1 --out=swept >out 2>&1 || fail "sweep: $(cat out)"
+"$TRAINER" ensemble $small --members=2 --epochs=1 --out=several >out 2>&1 || fail "ensemble: $(cat out)"
 for replace in '' --replace; do
+    for other in swept several; do
+        refused_in $other "$other has an\? [a-z]* ([a-z.]*), which trainer [a-z]* --resume goes on with: a comparison needs another folder" \
+            bench $small --strategies=sync --repeats=1 --epochs=1 $replace
+    done
     refused_in compared 'compared has a comparison (bench.csv): a run needs another folder' $small --epochs=1 $replace
     refused_in mine 'mine has a run: a comparison needs another folder' bench $small --strategies=sync --repeats=1 --epochs=1 $replace
 done
