@@ -116,7 +116,7 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
 }
 
 /* false: a device of a group hangs, and may still use any of it. */
-static bool close_run(struct remote_run *run) {
+static bool close_run(struct remote_run *run, bool failed) {
     world_stop(run->world);
     for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
         world_join(run->remotes[d].thread);
@@ -136,7 +136,7 @@ static bool close_run(struct remote_run *run) {
     }
     memory_free(run->remotes);
     memory_free(run->paces);
-    lines_close(&run->lines);
+    lines_close(&run->lines, failed);
     telling_close(&run->telling);
     log_close(&run->log);
     memory_free((void *)run->names);
@@ -184,7 +184,7 @@ int worker_session(struct cluster_session *session, const _Atomic bool *give_up,
     }
     if (code == OK) code = wait_for_devices(run, finish, error);
     if (code == OK) say_pipeline(run);
-    *abandoned = !close_run(run);
+    *abandoned = !close_run(run, code != OK);
     if (!*abandoned) memory_free(run);
     return code;
 }

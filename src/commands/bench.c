@@ -1,5 +1,6 @@
 /* trainer bench: strategies side by side, on the same model with the same seeds and data order. */
 #include "../compare/compare.h"
+#include "../world/world.h"
 #include "command.h"
 
 struct bench_settings {
@@ -50,6 +51,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (code == OK) code = compare_run(&comparison, error);
     if (comparison.ended > 0) {
         const struct page page = page_on(stdout);
+        world_end_at_interrupt(); /* a reader may stand still */
         bench_print(&page, &comparison.bench);
         printf("\nbench.csv, runs.csv and all runs are in %s\n", comparison.typed.value.out);
     }

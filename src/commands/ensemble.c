@@ -1,6 +1,7 @@
 /* trainer ensemble: several networks, each trained on a device, which say together what an example is. */
 #include "../base/memory.h"
 #include "../compare/ensemble.h"
+#include "../world/world.h"
 #include "command.h"
 
 static int typed_member(void *settings, char *text, size_t bytes, struct error *error) {
@@ -54,6 +55,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
     if (code == OK) code = ensemble_train(ensemble, error);
     if (code == OK) {
         const struct page page = page_on(stdout);
+        world_end_at_interrupt(); /* a reader may stand still */
         ensemble_print(ensemble, &page);
     }
     ensemble_end(ensemble);

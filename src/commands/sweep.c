@@ -2,6 +2,7 @@
  * part. */
 #include "../base/memory.h"
 #include "../compare/sweep.h"
+#include "../world/world.h"
 #include "command.h"
 
 static int typed_vary(void *settings, char *text, size_t bytes, struct error *error) {
@@ -82,6 +83,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
     if (code == OK) code = sweep_do(sweep, error);
     if (code == OK) {
         const struct page page = page_on(stdout);
+        world_end_at_interrupt(); /* a reader may stand still */
         code = sweep_print(sweep, &page, error);
     }
     sweep_close(sweep);

@@ -13,6 +13,7 @@
 #include "../base/memory.h"
 #include "../base/rng.h"
 #include "../base/text.h"
+#include "../record/lines.h"
 #include "../world/children.h"
 #include "launch.h"
 #include "places.h"
@@ -39,11 +40,12 @@ struct start {
     char input[SECRET_DIGITS + 2]; /* the key, and the end of the line */
     int port;
     struct children *children;
-    bool *ended;          /* [places.count] */
-    int leader_code;      /* once the first has ended */
-    bool ends;            /* since one has failed, or by Ctrl-C */
-    enum measure measure; /* the next one */
-    double end_s;         /* the world's time when it is due */
+    struct lines out, err; /* what they print */
+    bool *ended;           /* [places.count] */
+    int leader_code;       /* once the first has ended */
+    bool ends;             /* since one has failed, or by Ctrl-C */
+    enum measure measure;  /* the next one */
+    double end_s;          /* the world's time when it is due */
 };
 
 /* --- what is started --- */
@@ -126,12 +128,12 @@ static void name_child(const struct start *start, int rank, char *out, size_t by
     snprintf(out, bytes, all > 1 ? "%s[%d]" : "%s", host, before);
 }
 
-static void print_line(const struct start *start, const struct child_line *line) {
-    FILE *file = line->error ? stderr : stdout;
+static void print_line(struct start *start, const struct child_line *line) {
+    struct lines *lines = line->error ? &start->err : &start->out;
     char name[ADDRESS_HOST_BYTES + 16];
     name_child(start, line->child, name, sizeof name);
-    fprintf(file, "%s: %s\n", name, line->text);
-    fflush(file);
+    lines_fit(lines, "%s: %s", name, line->text);
+    lines_flush(lines);
 }
 
 static int name_failure(const struct start *start, int rank, int code, struct error *error) {
@@ -195,6 +197,8 @@ static int wait_for_all(struct start *start, struct world *world, struct error *
             if (world_now(world) - looked < LOOK_S) continue; /* there may always be another one */
         }
         const double now = looked = world_now(world);
+        lines_flush(&start->out);
+        lines_flush(&start->err);
         running = look(start, error);
         if (!start->ends) {
             interrupted = error->code == OK && world_interrupted();
@@ -218,8 +222,12 @@ static int start_all(struct start *start, struct error *error) {
     RETURN_IF(world_open_threads(&world, error));
     world_catch_interrupts();
     int code = OK;
+    lines_open(&start->out, stdout, NULL);
+    lines_open(&start->err, stderr, NULL);
     for (int rank = 0; rank < start->places.count && code == OK; rank++) code = start_one(start, rank, error);
     if (code == OK) code = wait_for_all(start, world, error);
+    lines_close(&start->out, code != OK);
+    lines_close(&start->err, code != OK);
     world_close(world);
     return code;
 }

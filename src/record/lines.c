@@ -16,13 +16,13 @@
 /* At most so much is written at once: a pipe takes that whole or not at all. */
 enum {
     AT_ONCE = PIPE_BUF,
-    LINE_BYTES = 1100,
+    LINE_BYTES = 4200,
     FOLDED_BYTES = 2 * LINE_BYTES,
     NOTE_BYTES = 100,
     FOLD_INDENT = 2
 };
 /* A reader that takes nothing for so long is stuck; how often it is looked for, and how many looks in vain
- * are enough after an interrupt. */
+ * are enough after an interrupt or a failure. */
 static const double stuck_s = 1, look_s = 0.05;
 enum { LAST_LOOKS = 20 };
 
@@ -182,7 +182,7 @@ void lines_flush(struct lines *lines) {
     if (bar) progress_redraw(lines->bar);
 }
 
-void lines_close(struct lines *lines) {
+void lines_close(struct lines *lines, bool failed) {
     if (!lines->file) return;
     if (lines->terminal && lines->bar) progress_clear(lines->bar);
     if (!lines->gone && make_room(lines, NOTE_BYTES)) add_note(lines);
@@ -191,7 +191,7 @@ void lines_close(struct lines *lines) {
             looks = 0;
             continue;
         }
-        if (world_interrupted() && ++looks > LAST_LOOKS) break;
+        if ((failed || world_interrupted()) && ++looks > LAST_LOOKS) break;
         await_room(lines, look_s);
     }
     if (lines->pipe >= 0) close(lines->pipe);

@@ -39,8 +39,8 @@ __attribute__((format(printf, 2, 3))) void lines_fit(struct lines *lines, const 
 __attribute__((format(printf, 2, 3))) void lines_describe(struct lines *lines, const char *format, ...);
 /* Prints as much as the reader takes now. */
 void lines_flush(struct lines *lines);
-/* Waits until the reader has taken all, or is gone; after an interrupt, only while it still reads. Then
- * closes; safe on a zeroed or closed one. */
-void lines_close(struct lines *lines);
+/* Waits until the reader has taken all, or is gone; after an interrupt, or when what they tell of has failed,
+ * only while it still reads. Then closes; safe on a zeroed or closed one. */
+void lines_close(struct lines *lines, bool failed);
 
 #endif

@@ -22,7 +22,7 @@ void results_print(const struct results *results, const char *sentence) {
         lines_say(&lines, "Final Cost: %.4f", results->final_cost);
     }
     if (sentence[0] != '\0') lines_fit(&lines, "%s", sentence);
-    lines_close(&lines);
+    lines_close(&lines, results == NULL);
 }
 
 void run_print_results(int code, const struct run_result *result) {

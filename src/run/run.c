@@ -443,7 +443,7 @@ static int run_through(const struct typed *typed, const struct crew *crew, struc
     int code = run_open(run, typed, error);
     if (code == OK) code = go(run, result, error);
     if (run->crew.finish && run->members) run->crew.finish(run->members, error, &result->summary);
-    lines_close(&run->lines);
+    lines_close(&run->lines, code != OK);
     run_close(run);
     result->abandoned = run->training.abandoned;
     if (!result->abandoned) memory_free(run);

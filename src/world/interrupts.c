@@ -13,6 +13,7 @@ enum { ECHO_MS = 1000 };
 static atomic_int interrupts;  /* signals so far; these are written by the handler alone */
 static atomic_bool terminated; /* the first was SIGTERM ... */
 static atomic_llong first_ms;  /* ... at this time of the monotonic clock */
+static atomic_bool all_kept;   /* nobody needs time any more to keep anything */
 
 static long long now_ms(void) {
     struct timespec now;
@@ -21,6 +22,7 @@ static long long now_ms(void) {
 }
 
 static void interrupted(int number) {
+    if (atomic_load(&all_kept)) _exit(ERROR_INTERRUPTED);
     /* A terminal that is closed sends it, and its shell once more: nobody is impatient. */
     if (number == SIGHUP && atomic_load(&interrupts) > 0) return;
     /* So does a scheduler, to a process and once more to its group, or by way of its launcher. */
@@ -48,6 +50,10 @@ void world_catch_interrupts(void) {
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, 0);
     sigaction(SIGXFSZ, &action, 0);
+}
+
+void world_end_at_interrupt(void) {
+    atomic_store(&all_kept, true);
 }
 
 bool world_terminated(void) {

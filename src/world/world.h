@@ -68,6 +68,8 @@ bool world_is_here(const char *host);
  * for a second SIGHUP, or a second SIGTERM within a second, ends the process at once with exit code 130. One
  * that the parent had ignored stays ignored, as under nohup. Call once, from main. */
 void world_catch_interrupts(void);
+/* What is to be kept is kept: from now on the first one ends the process, too. */
+void world_end_at_interrupt(void);
 bool world_interrupted(void);
 bool world_terminated(void); /* by SIGTERM: a scheduler wants this process to go */
 /* The same of one process of a simulation, whose world that is. */

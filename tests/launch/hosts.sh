@@ -70,6 +70,10 @@ else
 fi
 
 # --- who fails ---
+# A reader that goes away ends nothing, and is no error.
+"$TRAINER" $common --epochs=20 --hosts=localhost:2 --ps=1 $(first_port) --print-every=1 --out=gone 2>err | head -n 1 >out
+found=("${PIPESTATUS[@]}")
+if [ "${found[0]}" -ne 0 ] || [ ! -e gone/summary.json ]; then fail "--hosts, whose reader goes away: exit code ${found[0]}: $(cat err)"; fi
 run 2 $common --hosts=localhost:2 --ps=1 --dataset=nothing --out=wrong
 grep -Eq '^trainer: localhost\[[01]\]: process [01] ended with exit code 2$' err || fail "a wrong option: $(cat err)"
 run 255 $common --epochs=1000000 --hosts=localhost,unreachable --ps=1 $(first_port) --out=far

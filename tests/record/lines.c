@@ -28,8 +28,8 @@ static void test_file(void) {
     lines_open(&lines, file, NULL);
     lines_say(&lines, "a %d", 1);
     lines_say(&lines, "the file %s", "x\033[31m\n.csv");
-    lines_close(&lines);
-    lines_close(&lines);
+    lines_close(&lines, false);
+    lines_close(&lines, false);
     char text[100] = "";
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
@@ -38,7 +38,7 @@ static void test_file(void) {
     lines_open(&lines, NULL, NULL);
     lines_say(&lines, "quiet");
     lines_flush(&lines);
-    lines_close(&lines);
+    lines_close(&lines, false);
 }
 
 enum { SAID = 5000 };
@@ -87,10 +87,22 @@ static void test_blocked(bool sockets, bool reads_now_and_then) {
         lines_flush(&lines);
     }
     if (reads_now_and_then) CHECK(!strstr(text, "left out"), "a reader that reads misses lines");
-    lines_close(&lines);
+    lines_close(&lines, false);
     used = read_some(reader, text, used);
     check_record(text);
     free(text);
+    fclose(file);
+    close(reader);
+}
+
+/* What has failed is not held up by a reader that stands still. */
+static void test_failed(bool sockets) {
+    FILE *file;
+    const int reader = open_ends(sockets, &file);
+    lines_open(&lines, file, NULL);
+    for (int i = 0; i < SAID; i++) lines_say(&lines, "line %d of a run that fails", i);
+    CHECK(lines.used > 0, "the reader takes all");
+    lines_close(&lines, true);
     fclose(file);
     close(reader);
 }
@@ -106,11 +118,11 @@ static void test_gone(bool sockets) {
     lines_flush(&lines);
     CHECK(lines.gone && lines.used == 0, "%zu bytes wait for nobody", lines.used);
     lines_say(&lines, "last");
-    lines_close(&lines);
+    lines_close(&lines, false);
     CHECK(!ferror(file), "a reader that is gone is an error");
     lines_open(&lines, file, NULL); /* again: nobody is there to begin with */
     lines_say(&lines, "results");
-    lines_close(&lines);
+    lines_close(&lines, false);
     CHECK(!ferror(file) && fclose(file) == 0, "a reader that is gone is an error");
 }
 
@@ -119,7 +131,7 @@ static void test_full(void) {
     if (!file) return;
     lines_open(&lines, file, NULL);
     for (int i = 0; i < SAID; i++) lines_say(&lines, "line %d for a full disk", i);
-    lines_close(&lines);
+    lines_close(&lines, false);
     CHECK(ferror(file) != 0, "a full disk is not noticed");
     fclose(file);
 }
@@ -141,7 +153,7 @@ static void test_bar(void) {
     lines_say(&lines, "two");
     lines_flush(&lines);
     lines_say(&lines, "three");
-    lines_close(&lines);
+    lines_close(&lines, false);
     static const char bar[] = "\repoch 1/2 [", wanted[] = "\033[K\r\033[Kone\r\ntwo\r\n\repoch 1/2 [",
                       last[] = "\033[K\r\033[Kthree\r\n";
     char drawn[4096] = "";
@@ -167,6 +179,8 @@ int main(void) {
     test_blocked(false, true);
     test_blocked(false, false);
     test_blocked(true, false);
+    test_failed(false);
+    test_failed(true);
     test_gone(false);
     test_gone(true);
     test_full();

@@ -143,7 +143,7 @@ static void stop(struct log *log) {
     log_drain(log);
     telling_close(&telling);
     log_close(log);
-    lines_close(&lines);
+    lines_close(&lines, false);
 }
 
 static void test_lines(void) {

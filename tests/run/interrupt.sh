@@ -139,6 +139,47 @@ for errors in apart both; do
     [ ! -s look.out ] || fail "a pipe that nobody reads ($errors): $(cat look.out)"
     python3 look.py interrupted blocked >/dev/null 2>err || fail "a pipe that nobody reads ($errors): $(cat err)"
 done
+# --- nobody reads the tables of several runs: all is kept by then, and the first Ctrl-C ends the program; a run that has failed ends ---
+cat >stuck.py <<'PYTHON'
+import os, signal, subprocess, sys, time
+kept, expected, *command = sys.argv[1:]
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+try:
+    while True:
+        os.write(writer, b"x" * 4096)
+except BlockingIOError:
+    os.set_blocking(writer, True)
+child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE)
+def stands(): # asleep, and without work for a second
+    fields = [open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[i] for i in (0, 11, 12)]
+    time.sleep(1)
+    return fields[0] == "S" and fields == [open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[i] for i in (0, 11, 12)]
+until = time.monotonic() + 120
+while kept != "-" and child.poll() is None and not (os.path.exists(kept) and stands()):
+    if time.monotonic() > until:
+        sys.exit(f"{kept} is not there, or its program does not stand still")
+if kept != "-":
+    child.send_signal(signal.SIGINT)
+try:
+    said = child.communicate(timeout=60)[1].decode()
+except subprocess.TimeoutExpired:
+    child.kill()
+    sys.exit("it waits for a reader")
+if child.returncode != int(expected):
+    sys.exit(f"exit code {child.returncode}, expected {expected}: {said}")
+PYTHON
+tables="--dataset=digits:take=64 --model=softmax --devices=cpu:0 --epochs=1"
+stuck() { # the file that is kept by then, exit code, command...
+    python3 stuck.py "$1" "$2" $heeding "$TRAINER" "${@:3}" >look.out 2>&1 || fail "nobody reads ${*:3}: $(cat look.out)"
+}
+# shellcheck disable=SC2086
+{
+    stuck compared/bench.csv 130 bench $tables --strategies=sync --repeats=1 --out=compared
+    stuck swept/sweep.csv 130 sweep $tables --vary=batch=8,16 --out=swept
+    stuck several/ensemble.csv 130 ensemble $tables --members=2 --out=several
+    stuck - 4 $tables --epochs=1000 --print-every=1 --fail=worker:0@step:1500 --out=failed
+}
 variants=$("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
 shardings=(shared split)
 for strategy in $variants async-lockfree:apply=worker; do
