@@ -143,7 +143,7 @@ static int unknown_name(const struct option *rows, const char *owner, const char
 static void expected_words(const struct option *row, bool is_number, bool above, char *out, size_t bytes) {
     char range[96] = "";
     if (row->least < row->most && row->most >= (double)INT_MAX && above)
-        snprintf(range, sizeof range, "at most %.0f", row->most);
+        snprintf(range, sizeof range, "at most %.15g", row->most);
     else if (row->least < row->most && row->most >= (double)INT_MAX)
         snprintf(range, sizeof range, "%.12g or more", row->least);
     else if (row->least < row->most)

@@ -14,8 +14,8 @@ static int expect_windows(struct graph *g, const struct node_info *n, const stru
                                  length[0], length[1], a->stride[0], a->stride[1]);
         out[axis] = window_along(x->dims[axis + 1], length[axis], a->stride[axis], a->padding).out;
         if (out[axis] < 1)
-            return graph_mistake(g, "%s: windows of %dx%d do not fit into %s", op_name(n->op), length[0],
-                                 length[1], TEXT(x));
+            return graph_mistake(g, "%s: windows of %dx%d do not fit into images of %dx%d", op_name(n->op),
+                                 length[0], length[1], x->dims[1], x->dims[2]);
     }
     return OK;
 }

@@ -27,7 +27,7 @@ void tested_say_changed(const struct safetensors *checkpoint, const char *who, c
     const char *part = safetensors_text(checkpoint, "data-slice");
     const long then = (long)checkpoint_number(checkpoint, "train_examples", examples);
     struct progress progress;
-    if (then == examples || examples == 0 || !trained || strcmp(trained, dataset) != 0 ||
+    if (then < 1 || then == examples || examples == 0 || !trained || strcmp(trained, dataset) != 0 ||
         strcmp(part ? part : "all", slice) != 0 ||
         fabs(checkpoint_real(checkpoint, "validation", 0.0) - validation) > 1e-9)
         return;

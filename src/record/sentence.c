@@ -12,6 +12,10 @@ static const double staleness_matters = 0.5;
 static const double mostly = 0.6, all_but = 0.9;
 /* Of one run: shares of the time, and how much larger the largest shard is than the smallest. */
 static const double share_matters = 0.05, size_matters = 0.05;
+/* A slowest worker is worth a word when its steps take so many times as long as those of the fastest, and
+ * both have made so many of them, in so many seconds. */
+static const double slowness_matters = 1.5, seconds_matter = 0.2;
+enum { STEPS_MATTER = 20 };
 
 /* --- whom the workers waited for --- */
 
@@ -122,6 +126,25 @@ static void add_sizes(struct text *words, const char *what, const long long *byt
               what, 100 * most / all, 100 * least / all);
 }
 
+static double step_s(const struct worker_result *worker) {
+    return worker->compute_s / (double)worker->steps;
+}
+
+/* Where nobody waits for a slow worker, no waiting tells of it. Of short runs chance says too much. */
+static bool add_slowest(struct text *words, const char *before, const struct summary *summary) {
+    const struct worker_result *slow = NULL, *fast = NULL;
+    for (int w = 0; w < summary->workers; w++) {
+        const struct worker_result *worker = &summary->per_worker[w];
+        if (worker->lost || worker->steps < STEPS_MATTER || worker->compute_s < seconds_matter) continue;
+        if (!slow || step_s(worker) > step_s(slow)) slow = worker;
+        if (!fast || step_s(worker) < step_s(fast)) fast = worker;
+    }
+    if (!slow || !(step_s(slow) > slowness_matters * step_s(fast))) return false;
+    text_item(words, before, "a step of %s takes %.1f times as long as one of %s", slow->name,
+              step_s(slow) / step_s(fast), fast->name);
+    return true;
+}
+
 enum { SERVERS_NAMED = 8 };
 
 void sentence_servers(struct text *words, const long long *bytes, int count) {
@@ -163,7 +186,8 @@ const char *sentence_of_run(const struct summary *summary, char *out, size_t byt
     const char *before = "; slower than it could be: ";
     if (sentence_waiting(&words, before, &spent, share_matters)) before = "; ";
     if (sentence_exchange(&words, before, &spent, share_matters)) before = "; ";
-    add_input(&words, before, &spent, share_matters);
+    if (add_input(&words, before, &spent, share_matters)) before = "; ";
+    add_slowest(&words, before, summary);
     sentence_pipeline(&words, summary->pipeline_idle, summary->pipeline_idle_equal);
     sentence_staleness(&words, &spent);
     sentence_losses(&words, &spent);
@@ -174,7 +198,8 @@ const char *sentence_of_run(const struct summary *summary, char *out, size_t byt
         text_item(&words, "; ", "%d worker%s joined", summary->join_count,
                   summary->join_count == 1 ? "" : "s");
     add_sizes(&words, "servers", summary->server_bytes, summary->servers);
-    if (summary->servers < 2) add_sizes(&words, "shards", summary->shard_bytes, summary->shards);
+    if (summary->servers < 2 || summary->shards > summary->servers)
+        add_sizes(&words, "shards", summary->shard_bytes, summary->shards);
     text_add(&words, ".");
     return out;
 }

@@ -221,6 +221,11 @@ int run_keep_rest(struct run *run, int code, struct error *error) {
     else if (run->has_checkpoint)
         text_add(&words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
                  run->setup.config.out);
+    else if (run->best.epoch > 0)
+        text_add(&words, "; its best epoch, %d, is in %.200s/checkpoint/best", run->best.epoch,
+                 run->setup.config.out);
+    else if (run->resumes)
+        text_add(&words, "; %.200s, which it went on from, is as it was", run->setup.config.resume);
     else if (run->replaces)
         text_add(&words, "; the earlier run in %.200s stays", run->setup.config.out);
     else

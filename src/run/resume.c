@@ -215,7 +215,8 @@ static const struct option counted_rows[] = {
                .unit = "examples"),
     OPTION_ROW(INT, "workers", struct counted, workers, .least = 1, .most = 1e6, .unit = "workers"),
     OPTION_ROW(REAL, "epochs_done", struct counted, epochs_done, .most = EPOCHS_MOST, .unit = "epochs"),
-    OPTION_ROW(REAL, "final_cost", struct counted, final_cost, .help = "of the last steps"),
+    OPTION_ROW(REAL, "final_cost", struct counted, final_cost, .least = -1e300, .most = 1e300,
+               .help = "of the last steps"),
     OPTION_ROW(REAL, "train_seconds", struct counted, train_seconds, .most = SECONDS_MOST, .unit = "s"),
     OPTION_ROW(REAL, "target_accuracy", struct counted, target_accuracy, .most = 1),
     OPTION_ROW(REAL, "target_s", struct counted, target_s, .most = SECONDS_MOST, .unit = "s"),
@@ -265,7 +266,8 @@ int resume_check(const struct safetensors *checkpoint, const char *path, struct 
         const char *text = safetensors_text(checkpoint, row->name);
         struct error why = {0};
         /* A run without a step had no cost. */
-        if (!text || (strcmp(row->name, "final_cost") == 0 && strstr(text, "nan"))) continue;
+        if (!text || (strcmp(row->name, "final_cost") == 0 && strcmp(text + (*text == '-'), "nan") == 0))
+            continue;
         if (option_set(counted_rows, &counted, path, row->name, text, &why) != OK)
             return error_set(error, ERROR_FILE, "%s", why.words);
     }

@@ -571,7 +571,7 @@ static const struct {
     node (*build)(struct graph *g, node x);
     const char *words;
 } mistakes[] = {
-    {wrong_window, "conv2d: windows of 6x6 do not fit into [2, 4, 5, 3]"},
+    {wrong_window, "conv2d: windows of 6x6 do not fit into images of 4x5"},
     {wrong_channels, "conv2d: [2, 4, 5, 3] by a kernel of [3, 3, 2, 4], expected"},
     {wrong_groups, "conv2d: [2, 4, 5, 3] by a kernel of [3, 3, 1, 4], expected"},
     {wrong_multiplier, "depthwise: 400000000 channels from each of 3, expected 1 or more, in all at most"},

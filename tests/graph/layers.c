@@ -264,7 +264,8 @@ static void test_wrong_networks(void) {
     static const char *const wrong[][2] = {
         {"conv 2 3x3; dense",
          "layer 2 (dense): found [3, 3, 3, 2], expected [batch, numbers]: flatten it first"},
-        {"conv 2 9x9; flatten; dense", "layer 1 (conv): conv2d: windows of 9x9 do not fit into [3, 5, 5, 2]"},
+        {"conv 2 9x9; flatten; dense",
+         "layer 1 (conv): conv2d: windows of 9x9 do not fit into images of 5x5"},
         {"a = dense 3; b = dense 4; add a b; dense",
          "layer 3 (add): [3, 3] and [3, 4], expected inputs of one shape"},
         {"dense 5", "layer 1 (dense): the network has 5 outputs, the data set has 3 classes: end with dense"},

@@ -97,9 +97,9 @@ done
 
 # --- what it does not fit ---
 model net.json Sequential "$(input '28, 28, 1')" "$flat" "$dense"
-refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has \[64\]' --model=keras:file=net.json --dataset=digits
+refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has \[64\] \(digits\)' --model=keras:file=net.json --dataset=digits
 model net.json Sequential "$(input 4)" "$dense"
-refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: end with dense' --model=keras:file=net.json --dataset=iris
+refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: end with dense \(iris\)' --model=keras:file=net.json --dataset=iris
 run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet
 refused 3 'net\.json: found a network without weights, expected some' import net.json --out=none
 refused 2 'import: expected --out=DIR' import net.json

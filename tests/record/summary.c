@@ -588,6 +588,31 @@ static void test_sentence(void) {
     check_sentence(&run,
                    "10 examples/s, 100 % of the time computes; of 2 servers the largest holds 92.9 % of the "
                    "weights, the smallest 7.1 %.");
+    const long long four[4] = {250, 250, 250, 250};
+    run.shard_bytes = four;
+    run.shards = 4;
+    run.server_bytes = equal;
+    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
+    run.server_bytes = unequal;
+    run.shard_bytes = (const long long[4]){3000, 300, 400, 300};
+    check_sentence(&run,
+                   "10 examples/s, 100 % of the time computes; of 2 servers the largest holds 92.9 % of the "
+                   "weights, the smallest 7.1 %; of 4 shards the largest holds 75.0 % of the weights, the "
+                   "smallest 7.5 %.");
+    run.servers = run.shards = 0;
+    workers[0] = (struct worker_result){.name = "worker 0 (cpu:0)", .steps = 100, .compute_s = 1};
+    workers[1] = (struct worker_result){.name = "worker 1 (cpu:1)", .steps = 50, .compute_s = 1};
+    static const char slow[] =
+        "10 examples/s, 100 % of the time computes; slower than it could be: a step of "
+        "worker 1 (cpu:1) takes 2.0 times as long as one of worker 0 (cpu:0).";
+    check_sentence(&run, slow);
+    workers[1].steps = 70; /* 1.43 times */
+    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
+    workers[1] = (struct worker_result){.name = "worker 1 (cpu:1)", .steps = 19, .compute_s = 1};
+    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
+    workers[1] =
+        (struct worker_result){.name = "worker 1 (cpu:1)", .steps = 50, .compute_s = 1, .lost = true};
+    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
     run.examples_per_s = 0;
     check_sentence(&run, "");
 }

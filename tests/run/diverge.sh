@@ -30,6 +30,12 @@ before=$(cksum <good/checkpoint/state.safetensors)
 fails 6 '; go on from update 40 with: trainer --resume=good$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20
 [ "$(cksum <good/checkpoint/state.safetensors)" = "$before" ] || fail "a run that diverged replaced its last good checkpoint"
 
+fails 6 '; good, which it went on from, is as it was$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20 --out=elsewhere
+# The rate rises with the warm-up; each epoch until then is the best one.
+fails 6 '; its best epoch, [0-9]+, is in risen/checkpoint/best$' $small --model=mlp:hidden=20,activation=relu --epochs=100 --validation=0.1 \
+    --optimizer=sgd:rate=1e5 --schedule=cosine:warmup=0.99 --out=risen
+[ -s risen/checkpoint/best/state.safetensors ] || fail "no best epoch: $(find risen)"
+
 # --- the logs of a run that left no checkpoint stay beside those of the next one ---
 rows=$(wc -l <short/steps.csv)
 "$TRAINER" --quiet $small --epochs=1 --out=short >out 2>err || fail "a run after one that failed: $(cat err)"
