@@ -11,11 +11,14 @@ import argparse, json, os, re, socket, statistics, subprocess, sys, tempfile
 
 TRAIN = ["--quiet", "--log-every=0", "--print-every=0", "--checkpoint-every=0"]
 MLP = ["--model=mlp", "--dataset=mnist", "--batch=100", "--optimizer=sgd:rate=0.01", "--epochs=20"]
-ALEXNET = ["--model=alexnet", "--dataset=cifar10:augment=distnet,take=12800", "--batch=128", "--optimizer=sgd:rate=0.01", "--epochs=1"]
+ALEXNET = ["--model=alexnet", "--dataset=cifar10:augment=distnet,take=12800", "--batch=128",
+           "--optimizer=sgd:rate=0.01", "--epochs=1"]
 TWO = ["--devices=cpu:0,cpu:1"]
 CASES = {
-    "mlp": [["--strategy=" + s] + TWO for s in ("sync", "async-lockfree:apply=worker", "async-lockfree:apply=server", "async-apply", "sharded")],
-    "alexnet": [["--strategy=sync"] + TWO, ["--strategy=async-lockfree"] + TWO, ["--strategy=async-lockfree", "--precision=bf16"] + TWO],
+    "mlp": [["--strategy=" + s] + TWO for s in ("sync", "async-lockfree:apply=worker",
+                                                "async-lockfree:apply=server", "async-apply", "sharded")],
+    "alexnet": [["--strategy=sync"] + TWO, ["--strategy=async-lockfree"] + TWO,
+                ["--strategy=async-lockfree", "--precision=bf16"] + TWO],
     "cluster": [["--strategy=sync"], ["--strategy=async-lockfree"]],
 }
 
@@ -23,7 +26,8 @@ CASES = {
 def speed(root, words):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
-        subprocess.run([os.path.join(root, "trainer"), *TRAIN, *words, "--out=" + out], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([os.path.join(root, "trainer"), *TRAIN, *words, "--out=" + out], check=True,
+                       stdout=subprocess.DEVNULL)
         return json.load(open(os.path.join(out, "summary.json")))["examples_per_s"]
 
 
@@ -39,9 +43,12 @@ def cluster_speed(root, words):
     """One parameter server and two workers of one thread each, as processes."""
     ps, *workers = (f"127.0.0.1:{port}" for port in free_ports(3))
     with tempfile.TemporaryDirectory() as folder:
-        common = [os.path.join(root, "trainer"), *TRAIN, *MLP, *words, "--epochs=4", "--threads=1", "--ps-hosts=" + ps, "--worker-hosts=" + ",".join(workers)]
-        roles = [["--job=ps", "--task=0", "--out=" + os.path.join(folder, "run")]] + [["--job=worker", f"--task={w}"] for w in (0, 1)]
-        processes = [subprocess.Popen(common + role, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder) for role in roles]
+        common = [os.path.join(root, "trainer"), *TRAIN, *MLP, *words, "--epochs=4", "--threads=1",
+                  "--ps-hosts=" + ps, "--worker-hosts=" + ",".join(workers)]
+        roles = ([["--job=ps", "--task=0", "--out=" + os.path.join(folder, "run")]] +
+                 [["--job=worker", f"--task={w}"] for w in (0, 1)])
+        processes = [subprocess.Popen(common + role, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                      cwd=folder) for role in roles]
         for p in processes:
             said = p.communicate(timeout=600)[1]
             if p.returncode != 0: sys.exit(f"exit code {p.returncode}: {said.decode()}")
@@ -49,7 +56,8 @@ def cluster_speed(root, words):
 
 
 def exchange(root, _):
-    return figures(subprocess.run([os.path.join(root, "build/bench/exchange")], check=True, capture_output=True, text=True).stdout)
+    return figures(subprocess.run([os.path.join(root, "build/bench/exchange")], check=True,
+                                  capture_output=True, text=True).stdout)
 
 
 def turns(old, new, rounds, measure, words):
@@ -64,7 +72,8 @@ def turns(old, new, rounds, measure, words):
 def report(name, pairs):
     ratios = [n / o for o, n in pairs]
     print(f"{name:62} {statistics.median(ratios):5.3f} ({min(ratios):.3f} to {max(ratios):.3f})  "
-          f"{statistics.median(o for o, _ in pairs):12,.1f} {statistics.median(n for _, n in pairs):12,.1f}", flush=True)
+          f"{statistics.median(o for o, _ in pairs):12,.1f} {statistics.median(n for _, n in pairs):12,.1f}",
+          flush=True)
 
 
 def figures(text):
@@ -81,7 +90,8 @@ def figures(text):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("old"); p.add_argument("new")
-    p.add_argument("--rounds", type=int, default=5); p.add_argument("--only", default="mlp,alexnet,cluster,exchange")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--only", default="mlp,alexnet,cluster,exchange")
     p.add_argument("--match", default="", help="only cases with this in their options")
     a = p.parse_args()
     old, new = os.path.abspath(a.old), os.path.abspath(a.new)
@@ -91,11 +101,13 @@ def main():
             if a.match not in " ".join(words): continue
             measure = cluster_speed if case == "cluster" else speed
             options = words if case == "cluster" else (MLP if case == "mlp" else ALEXNET) + words
-            report(f"{case} " + " ".join(w for w in words if not w.startswith("--devices")), turns(old, new, a.rounds, measure, options))
+            report(f"{case} " + " ".join(w for w in words if not w.startswith("--devices")),
+                   turns(old, new, a.rounds, measure, options))
         if case == "exchange":
             pairs = turns(old, new, a.rounds, exchange, None)
             for name in pairs[0][0]:
-                if all(name in o and name in n for o, n in pairs): report("exchange " + name, [(o[name], n[name]) for o, n in pairs])
+                if all(name in o and name in n for o, n in pairs):
+                    report("exchange " + name, [(o[name], n[name]) for o, n in pairs])
 
 
 if __name__ == "__main__":

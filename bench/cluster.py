@@ -39,7 +39,8 @@ def free_ports(count):
 def run(servers, workers, options, folder):
     """The summary of a run; servers: -1 threads of one process, 0 mirrored, else that many."""
     common = [os.path.join(ROOT, "trainer"), "--quiet", "--dataset=mnist", "--batch=100", "--log-every=0",
-              "--print-every=0", "--checkpoint-every=0", "--threads=1", "--out=" + folder, "--replace"] + options
+              "--print-every=0", "--checkpoint-every=0", "--threads=1", "--out=" + folder,
+              "--replace"] + options
     if servers < 0:
         commands = [common + ["--devices=" + ",".join(f"cpu:{w}" for w in range(workers))]]
     else:
@@ -60,7 +61,8 @@ def run(servers, workers, options, folder):
 
 
 def run_peer(command):
-    answer = json.loads(subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE, text=True).stdout.strip().splitlines()[-1])
+    answer = json.loads(subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE,
+                                       text=True).stdout.strip().splitlines()[-1])
     return answer, answer["examples_per_s"]
 
 
@@ -78,7 +80,8 @@ def formula(model, summary, workers):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--strategies", default="sync,async-lockfree")
@@ -108,8 +111,8 @@ def main():
                         continue
                     servers, link = worlds[name]
                     with tempfile.TemporaryDirectory() as folder:
-                        options = [f"--model={model}", f"--strategy={strategy}", f"--epochs={settings.epochs}",
-                                   "--optimizer=sgd:rate=0.5"] + link
+                        options = [f"--model={model}", f"--strategy={strategy}",
+                                   f"--epochs={settings.epochs}", "--optimizer=sgd:rate=0.5"] + link
                         summary = run(servers, 2, options, folder)
                         speeds[name].append(summary["examples_per_s"])
                         if servers == 1:
@@ -120,10 +123,11 @@ def main():
                             bytes_a_step = sum(found) / summary["steps"]
             medians = {name: statistics.median(s) for name, s in speeds.items()}
             first = next(iter(speeds))
-            print(f"{words}, {strategy}" + (f": {bytes_a_step:,.0f} bytes a step on the wire, as the formula says" if bytes_a_step else ""))
+            print(f"{words}, {strategy}" + (f": {bytes_a_step:,.0f} bytes a step on the wire, as the formula "
+                                            "says" if bytes_a_step else ""))
             for name in speeds:
-                print(f"  {name:22} {medians[name]:10,.0f} examples/s  {medians[name] / medians[first]:5.2f} of {first}"
-                      f"  ({' '.join(f'{s:,.0f}' for s in speeds[name])})")
+                print(f"  {name:22} {medians[name]:10,.0f} examples/s  {medians[name] / medians[first]:5.2f} "
+                      f"of {first}  ({' '.join(f'{s:,.0f}' for s in speeds[name])})")
     for name, answer in answers.items():
         print(f"{name}: {json.dumps(answer)}")
 

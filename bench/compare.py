@@ -36,8 +36,9 @@ DATASETS = {"mlp": "mnist", "alexnet": "cifar10:augment=distnet,take=12800"}
 
 def ours(a, strategy, devices, epochs, threads=0):
     with tempfile.TemporaryDirectory() as out:
-        command = [a.trainer, *RUNS[a.model], f"--dataset={a.dataset}", *f"--strategy={strategy}".split(), f"--devices={devices}", f"--threads={threads}",
-                   f"--epochs={epochs}", "--checkpoint-every=0", "--quiet", f"--out={out}"]
+        command = [a.trainer, *RUNS[a.model], f"--dataset={a.dataset}", *f"--strategy={strategy}".split(),
+                   f"--devices={devices}", f"--threads={threads}", f"--epochs={epochs}",
+                   "--checkpoint-every=0", "--quiet", f"--out={out}"]
         if a.data: command.append(f"--data-dir={a.data}")
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return json.load(open(os.path.join(out, "summary.json")))
@@ -45,19 +46,23 @@ def ours(a, strategy, devices, epochs, threads=0):
 
 def theirs(a, mode):
     batch = {"mlp": "100", "alexnet": "128"}[a.model]
-    command = [a.python, os.path.join(HERE, "torch_peer.py"), "--model", a.model, "--batch", batch, "--seconds", str(a.seconds)] + mode
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])["examples_per_s"]
+    command = [a.python, os.path.join(HERE, "torch_peer.py"), "--model", a.model, "--batch", batch,
+               "--seconds", str(a.seconds)] + mode
+    return json.loads(subprocess.run(command, check=True, capture_output=True,
+                                     text=True).stdout.splitlines()[-1])["examples_per_s"]
 
 
 def shares(s):
-    return "  ".join(f"{k} {100 * s[k + '_share']:.0f} %" for k in ("compute", "wait", "pull", "push", "input"))
+    return "  ".join(f"{k} {100 * s[k + '_share']:.0f} %"
+                     for k in ("compute", "wait", "pull", "push", "input"))
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--trainer", default="./trainer"); p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=6); p.add_argument("--data", default="")
-    p.add_argument("--python", default="/usr/bin/python3"); p.add_argument("--epochs", type=int, default=0, help="0: 40 of mlp, 2 of alexnet")
+    p.add_argument("--python", default="/usr/bin/python3")
+    p.add_argument("--epochs", type=int, default=0, help="0: 40 of mlp, 2 of alexnet")
     p.add_argument("--model", choices=PAIRS, default="mlp")
     p.add_argument("--dataset", default=""); p.add_argument("--strategies", default="")
     a = p.parse_args()
@@ -65,7 +70,8 @@ def main():
         sys.exit(f"bench/compare.py: {a.python} has no PyTorch; --python names another one")
     a.dataset = a.dataset or DATASETS[a.model]
     a.epochs = a.epochs or {"mlp": 40, "alexnet": 2}[a.model]
-    for name, devices, threads in (("one device, 1 thread", "cpu:0", 1), ("one device, all cores", "cpu:0", 0)):
+    for name, devices, threads in (("one device, 1 thread", "cpu:0", 1),
+                                   ("one device, all cores", "cpu:0", 0)):
         s = ours(a, "sync", devices, max(a.epochs // 2, 1), threads)
         print(f"{name:32s} {s['examples_per_s']:10.0f} examples/s   {shares(s)}", flush=True)
     pairs = PAIRS[a.model]
@@ -76,8 +82,10 @@ def main():
             s = ours(a, strategy, "cpu:0,cpu:1", a.epochs)
             t = theirs(a, mode)
             ratios.append(s["examples_per_s"] / t)
-            print(f"{strategy:32s} {s['examples_per_s']:10.0f} examples/s   {shares(s)}   PyTorch {mode[1]} {t:8.0f}   ratio {ratios[-1]:.2f}", flush=True)
-        print(f"{strategy:32s} median ratio {statistics.median(ratios):.2f}" + (f"  [target {target}]" if target else ""), flush=True)
+            print(f"{strategy:32s} {s['examples_per_s']:10.0f} examples/s   {shares(s)}   PyTorch {mode[1]} "
+                  f"{t:8.0f}   ratio {ratios[-1]:.2f}", flush=True)
+        print(f"{strategy:32s} median ratio {statistics.median(ratios):.2f}" +
+              (f"  [target {target}]" if target else ""), flush=True)
 
 
 if __name__ == "__main__":

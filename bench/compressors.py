@@ -20,7 +20,8 @@ from cluster import ROOT, free_ports
 
 
 def all_compressors():
-    table = subprocess.run([os.path.join(ROOT, "trainer"), "list", "compressors"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    table = subprocess.run([os.path.join(ROOT, "trainer"), "list", "compressors"], check=True,
+                           stdout=subprocess.PIPE, text=True).stdout
     return re.findall(r"^  ([a-z0-9-]+) ", table, re.M)
 
 
@@ -29,12 +30,14 @@ def run(options, compressor, seed):
     cluster = ["--ps-hosts=" + addresses[0], "--worker-hosts=" + ",".join(addresses[1:])]
     with tempfile.TemporaryDirectory() as folder:
         common = [os.path.join(ROOT, "trainer"), "--quiet", *cluster, "--threads=1", "--print-every=0"]
-        leader = [f"--model={options.model}", f"--dataset={options.dataset}", f"--epochs={options.epochs}", f"--batch={options.batch}",
-                  "--strategy=sync", f"--compress={compressor}", f"--seed={seed}", "--out=" + folder, "--replace", "--log-every=0",
+        leader = [f"--model={options.model}", f"--dataset={options.dataset}", f"--epochs={options.epochs}",
+                  f"--batch={options.batch}", "--strategy=sync", f"--compress={compressor}", f"--seed={seed}",
+                  "--out=" + folder, "--replace", "--log-every=0",
                   *([f"--optimizer={options.optimizer}"] if options.optimizer else [])]
         commands = [[*common, "--job=ps", "--task=0", *leader]]
         commands += [[*common, "--job=worker", f"--task={task}", "--devices=cpu:0"] for task in range(2)]
-        processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for c in commands]
+        processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                     for c in commands]
         for process in processes:
             words = process.communicate()[1]
             if process.returncode != 0:
@@ -44,22 +47,27 @@ def run(options, compressor, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="alexnet")
     parser.add_argument("--dataset", default="cifar10:take=10000")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--optimizer", help="(default: that of the model)")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--compressors", help="with commas between them, and settings where wanted: top-k:share=0.1")
+    parser.add_argument("--compressors",
+                        help="with commas between them, and settings where wanted: top-k:share=0.1")
     options = parser.parse_args()
-    names = options.compressors.split(",") if options.compressors else ["none"] + [n for n in all_compressors() if n != "none"]
-    print("| `--compress=` | MB to and from the workers | test accuracy | final cost | seconds |\n|---|---|---|---|---|")
+    names = (options.compressors.split(",") if options.compressors else ["none"] +
+             [n for n in all_compressors() if n != "none"])
+    print("| `--compress=` | MB to and from the workers | test accuracy | final cost | seconds "
+          "|\n|---|---|---|---|---|")
     for name in names:
         runs = [run(options, name, seed) for seed in range(1, options.seeds + 1)]
         mean = lambda key: statistics.mean(r[key] for r in runs)
         sent = statistics.mean(r["wire_sent"] + r["wire_received"] for r in runs) / 1e6
-        print(f"| `{name}` | {sent:,.1f} | {100 * mean('test_accuracy'):.1f} % | {mean('final_cost'):.3f} | {mean('train_seconds'):.0f} |", flush=True)
+        print(f"| `{name}` | {sent:,.1f} | {100 * mean('test_accuracy'):.1f} % | {mean('final_cost'):.3f} | "
+              f"{mean('train_seconds'):.0f} |", flush=True)
 
 
 if __name__ == "__main__":

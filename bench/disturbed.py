@@ -22,8 +22,9 @@ from cluster import free_ports
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TRAINER = os.environ.get("TRAINER", os.path.join(ROOT, "trainer"))
-OPTIONS = "--model=alexnet:init=he --dataset=cifar10:crop=24,flip=1,standardize=image --batch=128 --precision=bf16 --average=0.998 " \
-          "--optimizer=nesterov:rate=0.02 --schedule=cosine:warmup=0.05 --staleness=divide"
+OPTIONS = "--model=alexnet:init=he --dataset=cifar10:crop=24,flip=1,standardize=image --batch=128 " \
+          "--precision=bf16 --average=0.998 --optimizer=nesterov:rate=0.02 --schedule=cosine:warmup=0.05 " \
+          "--staleness=divide"
 
 
 class Cluster:
@@ -43,7 +44,8 @@ class Cluster:
         options = self.options if job == "ps" else ["--threads=1", "--restart-wait=60", "--print-every=0"]
         with open(f"{self.out}.{job}-{task}.log", "ab") as log:
             command = [*self.common, f"--job={job}", f"--task={task}", *options]
-            self.processes[job, task] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.processes[job, task] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
+                                                         stderr=log)
         self.say(f"{job} {task} starts")
 
     def end(self, job, task, number):
@@ -64,9 +66,11 @@ class Cluster:
         """Until so many epochs have ended."""
         limit = time.monotonic() + 1800
         while len(rows(self.out)) < epoch:
-            gone = [f"{job} {task}" for (job, task), process in self.processes.items() if process.poll() is not None]
+            gone = [f"{job} {task}"
+                    for (job, task), process in self.processes.items() if process.poll() is not None]
             if gone or time.monotonic() > limit:
-                sys.exit(f"before the end of epoch {epoch}: " + (", ".join(gone) + " ended" if gone else "nothing more comes"))
+                sys.exit(f"before the end of epoch {epoch}: " +
+                         (", ".join(gone) + " ended" if gone else "nothing more comes"))
             time.sleep(0.2)
         self.say(f"epoch {epoch} has ended")
 
@@ -81,7 +85,8 @@ def rows(out):
 
 def run_disturbed(out, arguments, options):
     epochs = arguments.epochs
-    cluster = Cluster(out, 4, [*options, f"--strategy={arguments.strategy}", "--workers=2..4", "--restart-wait=60", "--checkpoint-every=5"])
+    cluster = Cluster(out, 4, [*options, f"--strategy={arguments.strategy}", "--workers=2..4",
+                               "--restart-wait=60", "--checkpoint-every=5"])
     cluster.start("ps", 0)
     for task in (0, 1):
         cluster.start("worker", task)
@@ -103,8 +108,9 @@ def run_disturbed(out, arguments, options):
         cluster.say(f"{job} {task} has ended with {process.wait(timeout=120)}")
     cluster.say(f"goes on in one process with {arguments.then}")
     with open(f"{out}.after.log", "wb") as log:
-        subprocess.run([TRAINER, f"--resume={out}", *shlex.split(arguments.then), "--devices=cpu:0,cpu:1", "--print-every=0"],
-                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True, timeout=1800)
+        subprocess.run([TRAINER, f"--resume={out}", *shlex.split(arguments.then), "--devices=cpu:0,cpu:1",
+                        "--print-every=0"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,
+                       timeout=1800)
     cluster.say("has ended")
 
 
@@ -117,12 +123,14 @@ def run_alone(out, arguments, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--out", default="runs/disturbed")
     parser.add_argument("--options", default=OPTIONS)
     parser.add_argument("--strategy", default="async-apply")
-    parser.add_argument("--then", default="--strategy=sync --staleness=ignore", help="options of what follows in one process")
+    parser.add_argument("--then", default="--strategy=sync --staleness=ignore",
+                        help="options of what follows in one process")
     arguments = parser.parse_args()
     options = shlex.split(arguments.options) + [f"--epochs={arguments.epochs}"]
     alone = arguments.out + "-not"
@@ -134,7 +142,8 @@ def main():
     run_alone(alone, arguments, options)
     print("epoch  disturbed  left alone")
     for a, b in zip(rows(arguments.out), rows(alone)):
-        print(f"{a['epoch']:>5}  {100 * float(a['test_accuracy']):8.2f}%  {100 * float(b['test_accuracy']):9.2f}%")
+        print(f"{a['epoch']:>5}  {100 * float(a['test_accuracy']):8.2f}%  "
+              f"{100 * float(b['test_accuracy']):9.2f}%")
     subprocess.run([TRAINER, "report", arguments.out, alone, f"--out={arguments.out}.html"], check=True)
 
 

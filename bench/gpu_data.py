@@ -1,7 +1,8 @@
 """The data sets of bench/gpu_facts.py: MNIST and CIFAR-10 where they are, else made-up pictures of their shapes and numbers, said as such."""
 import glob, os, random
 
-FILES = {"mnist": ["mnist/train-images*"], "cifar10": ["cifar10/data_batch_1.bin*", "cifar-10-batches-bin/data_batch_1.bin*"]}
+FILES = {"mnist": ["mnist/train-images*"],
+         "cifar10": ["cifar10/data_batch_1.bin*", "cifar-10-batches-bin/data_batch_1.bin*"]}
 
 
 class Data:
@@ -11,12 +12,16 @@ class Data:
         os.makedirs(folder)
         for dataset, files in FILES.items():
             for place in (given, os.path.expanduser("~/.cache/trainer")):
-                hits = [hit for file in files for hit in (glob.glob(os.path.join(place, file)) if place else [])]
-                if hits and dataset not in self.found: self.found[dataset] = os.path.dirname(os.path.abspath(hits[0]))
+                hits = [hit for file in files
+                        for hit in (glob.glob(os.path.join(place, file)) if place else [])]
+                if hits and dataset not in self.found:
+                    self.found[dataset] = os.path.dirname(os.path.abspath(hits[0]))
 
     def prepare(self):
         for dataset in FILES:
-            if dataset in self.found: os.symlink(self.found[dataset], os.path.join(self.folder, os.path.basename(self.found[dataset])))
+            if dataset in self.found:
+                os.symlink(self.found[dataset],
+                           os.path.join(self.folder, os.path.basename(self.found[dataset])))
             elif dataset == "mnist": make_mnist(os.path.join(self.folder, "mnist"))
             else: make_cifar10(os.path.join(self.folder, "cifar10"))
 
@@ -26,7 +31,8 @@ class Data:
     def name(self, text):
         """Of a --dataset, what it is in words."""
         dataset = text.split(":")[0]
-        return text if dataset not in FILES or self.real(dataset) else f"made-up pictures in the form of {text}"
+        return (text if dataset not in FILES or
+                self.real(dataset) else f"made-up pictures in the form of {text}")
 
     def words(self):
         return ", ".join(f"{dataset} {'itself' if self.real(dataset) else 'made up'}" for dataset in FILES)
@@ -37,9 +43,11 @@ def make_mnist(folder):
     os.makedirs(folder)
     for part, count in ("train", 60000), ("t10k", 10000):
         with open(os.path.join(folder, f"{part}-images-idx3-ubyte"), "wb") as file:
-            file.write(b"".join(n.to_bytes(4, "big") for n in (0x803, count, 28, 28)) + rng.randbytes(count * 784))
+            file.write(b"".join(n.to_bytes(4, "big") for n in (0x803, count, 28, 28)) +
+                       rng.randbytes(count * 784))
         with open(os.path.join(folder, f"{part}-labels-idx1-ubyte"), "wb") as file:
-            file.write(b"".join(n.to_bytes(4, "big") for n in (0x801, count)) + bytes(i % 10 for i in range(count)))
+            file.write(b"".join(n.to_bytes(4, "big") for n in (0x801, count)) +
+                       bytes(i % 10 for i in range(count)))
 
 
 def make_cifar10(folder):

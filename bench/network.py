@@ -36,9 +36,10 @@ PAYLOAD = 1448 / 1514  # of a packet's bytes on the line
 
 def command(job, task, ps_hosts, workers, model, epochs, folder):
     names = ",".join(f"127.0.0.1:{1 + w}" for w in range(workers))
-    return [os.path.join(ROOT, "trainer"), "--quiet", "--dataset=mnist", "--batch=100", f"--model={model}", "--optimizer=sgd:rate=0.5",
-            "--strategy=async-lockfree", "--log-every=0", "--print-every=0", "--checkpoint-every=0", "--threads=1", "--insecure",
-            "--no-shared-memory", f"--ps-hosts={ps_hosts}", f"--worker-hosts={names}", f"--job={job}", f"--task={task}",
+    return [os.path.join(ROOT, "trainer"), "--quiet", "--dataset=mnist", "--batch=100", f"--model={model}",
+            "--optimizer=sgd:rate=0.5", "--strategy=async-lockfree", "--log-every=0", "--print-every=0",
+            "--checkpoint-every=0", "--threads=1", "--insecure", "--no-shared-memory",
+            f"--ps-hosts={ps_hosts}", f"--worker-hosts={names}", f"--job={job}", f"--task={task}",
             *([f"--out={folder}", "--replace", f"--epochs={epochs}"] if job == "ps" else [])]
 
 
@@ -47,8 +48,10 @@ def run(places, host, workers, model, epochs):
     the workers'; host: where the server listens, and where the workers find it."""
     with tempfile.TemporaryDirectory() as folder:
         commands = [places[0] + command("ps", 0, host[0], workers, model, epochs, folder)]
-        commands += [places[1] + command("worker", w, host[1], workers, model, epochs, folder) for w in range(workers)]
-        processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for c in commands]
+        commands += [places[1] + command("worker", w, host[1], workers, model, epochs, folder)
+                     for w in range(workers)]
+        processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                     for c in commands]
         try:
             for process in processes:
                 words = process.communicate(timeout=900)[1]
@@ -65,7 +68,8 @@ def run(places, host, workers, model, epochs):
 def report(words, free, found, allowed, workers):
     free, found = statistics.median(free), statistics.median(found)
     at_least = allowed(free * workers) / workers
-    print(f"  {words}: {free:.3f} ms without, allowed {at_least:.3f} ms, found {found:.3f} ms: {found / at_least:.3f} of it", flush=True)
+    print(f"  {words}: {free:.3f} ms without, allowed {at_least:.3f} ms, found {found:.3f} ms: "
+          f"{found / at_least:.3f} of it", flush=True)
 
 
 # --- the speed of a line ---
@@ -108,11 +112,12 @@ def measure_speed(settings):
                         times.append(took)
                 count = "1 worker" if workers == 1 else f"{workers} workers"
                 line_ms = sent / bytes_per_ms  # of a step, each way
-                report(f"{settings.gbit:g} gbit/s, {words}, {count}, {sent / 1e6:.2f} MB each way", free, found,
-                       lambda free_ms: max(free_ms + 2 * line_ms, workers * line_ms), workers)
+                report(f"{settings.gbit:g} gbit/s, {words}, {count}, {sent / 1e6:.2f} MB each way", free,
+                       found, lambda free_ms: max(free_ms + 2 * line_ms, workers * line_ms), workers)
     finally:
         for name in names:
-            for pid in subprocess.run(["ip", "netns", "pids", name], stdout=subprocess.PIPE, text=True).stdout.split():
+            for pid in subprocess.run(["ip", "netns", "pids", name], stdout=subprocess.PIPE,
+                                      text=True).stdout.split():
                 os.kill(int(pid), signal.SIGKILL)
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
 
@@ -123,19 +128,21 @@ def measure_latency(settings):
     port = 20000 + os.getpid() % 9000
     server = types.SimpleNamespace(name="ps-0", address=f"127.0.0.1:{port}", gone=False)
     client = types.SimpleNamespace(name="worker-0")
-    relays = {ms: Relay(Network({"latency": ms / 1e3, "jitter": 0.0, "bytes-per-second": 0.0, "seed": 1}), client, server)
-              for ms in (0.0, settings.milliseconds)}
+    relays = {ms: Relay(Network({"latency": ms / 1e3, "jitter": 0.0, "bytes-per-second": 0.0, "seed": 1}),
+                        client, server) for ms in (0.0, settings.milliseconds)}
     for model, words in MODELS.items():
         free, found = [], []
         for _ in range(settings.rounds):
             for ms, times in (0.0, free), (settings.milliseconds, found):
-                times.append(run([[], []], [server.address, relays[ms].address], 1, model, settings.epochs)[0])
+                times.append(run([[], []], [server.address, relays[ms].address], 1, model,
+                                 settings.epochs)[0])
         report(f"{settings.milliseconds:g} ms each way, {words}, 1 worker", free, found,
                lambda free_ms: free_ms + 2 * settings.milliseconds, 1)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["speed", "latency"], help="one of the two (default: both)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=1, help="of MNIST, 600 steps each")

@@ -31,14 +31,16 @@ def make(folder, count, height, width):
         waves = random.normal(size=(4, *rates.shape)) + 1j * random.normal(size=(4, *rates.shape))
         planes = numpy.fft.irfft2(waves / rates**1.6, s=(side, side))
         planes = planes[:1] + 0.4 * planes[1:]  # what the colours have in common is most of it
-        canvases.append(numpy.clip(128 + 50 * planes / planes.std(), 0, 255).astype("uint8").transpose(1, 2, 0))
+        canvases.append(numpy.clip(128 + 50 * planes / planes.std(), 0,
+                                   255).astype("uint8").transpose(1, 2, 0))
     for part, pictures in ("train", count), ("test", TESTS):
         for i in range(pictures):
             label = i % CLASSES
             os.makedirs(f"{folder}/{part}/{label}", exist_ok=True)
             y, x = random.integers(side - height), random.integers(side - width)
             pixels = canvases[label + CLASSES * random.integers(3)][y:y + height, x:x + width]
-            Image.fromarray(pixels).save(f"{folder}/{part}/{label}/{i:06d}.jpg", quality=90, subsampling="4:2:0")
+            Image.fromarray(pixels).save(f"{folder}/{part}/{label}/{i:06d}.jpg", quality=90,
+                                         subsampling="4:2:0")
 
 
 def loader(a):
@@ -46,11 +48,14 @@ def loader(a):
     import torch
     from torchvision import datasets, transforms
     def used():
-        return sum(r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+        return sum(r.ru_utime + r.ru_stime
+                   for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
     began, before, examples = time.monotonic(), used(), 0
-    change = transforms.Compose([transforms.Resize(a.size), transforms.CenterCrop(a.size), transforms.RandomCrop(a.crop),
-                                 transforms.RandomHorizontalFlip(), transforms.ToTensor()])
-    batches = torch.utils.data.DataLoader(datasets.ImageFolder(f"{a.folder}/train", change), batch_size=BATCH, shuffle=True, num_workers=WORKERS)
+    change = transforms.Compose([transforms.Resize(a.size), transforms.CenterCrop(a.size),
+                                 transforms.RandomCrop(a.crop), transforms.RandomHorizontalFlip(),
+                                 transforms.ToTensor()])
+    batches = torch.utils.data.DataLoader(datasets.ImageFolder(f"{a.folder}/train", change), batch_size=BATCH,
+                                          shuffle=True, num_workers=WORKERS)
     for images, _ in batches: examples += len(images)
     del images, batches
     print(json.dumps([time.monotonic() - began, used() - before, examples]))
@@ -67,15 +72,17 @@ def timed(command):
 
 def train(trainer, dataset):
     out = tempfile.mkdtemp()
-    found = timed([trainer, f"--dataset={dataset}", "--model=softmax", "--optimizer=sgd:rate=0.001", "--strategy=async-lockfree", "--devices=cpu:0,cpu:1", f"--batch={BATCH}",
-                   "--epochs=1", "--checkpoint-every=0", "--quiet", "--replace", f"--out={out}"])
+    found = timed([trainer, f"--dataset={dataset}", "--model=softmax", "--optimizer=sgd:rate=0.001",
+                   "--strategy=async-lockfree", "--devices=cpu:0,cpu:1", f"--batch={BATCH}", "--epochs=1",
+                   "--checkpoint-every=0", "--quiet", "--replace", f"--out={out}"])
     shutil.rmtree(out)
     return found
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--trainer", nargs="+", default=["./trainer"]); p.add_argument("--python", default="python3")
+    p.add_argument("--trainer", nargs="+", default=["./trainer"])
+    p.add_argument("--python", default="python3")
     p.add_argument("--count", type=int, default=50000); p.add_argument("--pixels", default="160x192")
     p.add_argument("--size", type=int, default=72); p.add_argument("--crop", type=int, default=64)
     p.add_argument("--rounds", type=int, default=3); p.add_argument("--folder", default="")
@@ -84,7 +91,8 @@ def main():
     a.folder = a.folder or f"build/pictures-{a.count}-{a.pixels}"
     if a.step == "make": return make(a.folder + ".part", a.count, *map(int, a.pixels.split("x")))
     if a.step == "loader": return loader(a)
-    again = [a.python, __file__, "--folder", a.folder, "--count", str(a.count), "--pixels", a.pixels, "--size", str(a.size), "--crop", str(a.crop)]
+    again = [a.python, __file__, "--folder", a.folder, "--count", str(a.count), "--pixels", a.pixels,
+             "--size", str(a.size), "--crop", str(a.crop)]
     if not os.path.isdir(a.folder):
         shutil.rmtree(a.folder + ".part", ignore_errors=True)
         subprocess.run([*again, "--step=make"], check=True)
@@ -95,7 +103,8 @@ def main():
 
     def note(kind, seconds, processor):
         kinds.setdefault(kind, []).append((a.count / seconds, processor / a.count * 1e3))
-        print(f"{kind:24s} {seconds:8.2f} s {processor:8.2f} s of the processor {a.count / seconds:9.0f} examples/s", flush=True)
+        print(f"{kind:24s} {seconds:8.2f} s {processor:8.2f} s of the processor {a.count / seconds:9.0f} "
+              "examples/s", flush=True)
 
     for _ in range(a.rounds):
         for trainer in a.trainer:
@@ -103,13 +112,15 @@ def main():
             note("folder" + mark, *train(trainer, f"{pictures},{settings}"))
             note("writing the pack" + mark, *timed([trainer, "pack", pictures, pack, "--replace"]))
             note("pack" + mark, *train(trainer, f"pack:file={pack},{settings}"))
-        found = json.loads(subprocess.run([*again, "--step=loader"], check=True, capture_output=True, text=True).stdout)
+        found = json.loads(subprocess.run([*again, "--step=loader"], check=True, capture_output=True,
+                                          text=True).stdout)
         assert found[2] == a.count, found
         note("loader", *found[:2])
     for kind, rows in kinds.items():
         ratios = [mine[0] / theirs[0] for mine, theirs in zip(rows, kinds["loader"])]
-        print(f"{kind:24s} median {statistics.median(r[0] for r in rows):9.0f} examples/s, {statistics.median(r[1] for r in rows):.3f} ms of the processor "
-              f"each, {statistics.median(ratios):.2f} times the loader")
+        print(f"{kind:24s} median {statistics.median(r[0] for r in rows):9.0f} examples/s, "
+              f"{statistics.median(r[1] for r in rows):.3f} ms of the processor each, "
+              f"{statistics.median(ratios):.2f} times the loader")
 
 
 if __name__ == "__main__":

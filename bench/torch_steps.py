@@ -22,8 +22,8 @@ class Cnn(nn.Module):
 
 
 MODELS = {"mlp": (Mlp, 100), "cnn": (Cnn, 100), "alexnet": (Alex, 128)}
-FIRST = [("mlp", "fp32"), ("alexnet", "bf16"), ("alexnet", "fp32"), ("cnn", "fp32"), ("alexnet", "tf32"), ("mlp", "tf32"), ("mlp", "bf16"),
-         ("cnn", "bf16"), ("cnn", "tf32")]
+FIRST = [("mlp", "fp32"), ("alexnet", "bf16"), ("alexnet", "fp32"), ("cnn", "fp32"), ("alexnet", "tf32"),
+         ("mlp", "tf32"), ("mlp", "bf16"), ("cnn", "bf16"), ("cnn", "tf32")]
 BATCHES = 16
 
 
@@ -94,7 +94,8 @@ def measure(a, model, precision, way):
         began = time.perf_counter()
         steps = Steps(a, model, precision, way == "compiled")
         us = steps.microseconds(steps.captured() if way == "replay" else steps.step, a.seconds)
-        line.update(batch=steps.batch, us=round(us, 3), examples_per_s=round(steps.batch / us * 1e6), took_s=round(time.perf_counter() - began, 1), status="ok")
+        line.update(batch=steps.batch, us=round(us, 3), examples_per_s=round(steps.batch / us * 1e6),
+                    took_s=round(time.perf_counter() - began, 1), status="ok")
     except Exception as why:  # whatever PyTorch raises: the others are measured all the same
         line.update(status=f"{type(why).__name__}: {' '.join(str(why).split())[:300]}")
     print(json.dumps(line), flush=True)
@@ -105,19 +106,23 @@ def main():
     p.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     p.add_argument("--seconds", type=float, default=1, help="of steps that are timed")
     p.add_argument("--batch", type=int, default=0, help="of all networks (default: each its own)")
-    p.add_argument("--until", type=float, help="begins nothing that is likely to end later than so many seconds after the start")
+    p.add_argument("--until", type=float,
+                   help="begins nothing that is likely to end later than so many seconds after the start")
     a = p.parse_args()
     began = time.monotonic() - 3  # for Python and PyTorch to start
     torch.set_num_threads(1 if a.device == "cpu" else torch.get_num_threads())
-    print(json.dumps(dict(what="versions", torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version(),
+    print(json.dumps(dict(what="versions", torch=torch.__version__, cuda=torch.version.cuda,
+                          cudnn=torch.backends.cudnn.version(),
                           gpu=torch.cuda.get_device_name(0) if a.device == "cuda" else "none")), flush=True)
     longest = 0.0  # so far, of one of them
     ways = ["eager", "replay"] if a.device == "cuda" else ["eager"]
-    jobs = [(way, *pair) for pairs in (FIRST[:4], FIRST[4:]) for way in ways for pair in pairs] + [("compiled", *pair) for pair in FIRST]
+    jobs = ([(way, *pair) for pairs in (FIRST[:4], FIRST[4:]) for way in ways for pair in pairs] +
+            [("compiled", *pair) for pair in FIRST])
     for way, model, precision in jobs:
         begun = time.monotonic()
         if a.until and begun - began + longest > a.until:
-            print(json.dumps(dict(what="torch", model=model, precision=precision, way=way, status="no time was left")), flush=True)
+            print(json.dumps(dict(what="torch", model=model, precision=precision, way=way,
+                                  status="no time was left")), flush=True)
             continue
         measure(a, model, precision, way)
         longest = max(longest, time.monotonic() - begun)

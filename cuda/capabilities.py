@@ -5,7 +5,8 @@ nvidia-smi need not be there, and takes a second or more. Prints nothing, with e
 import ctypes
 import sys
 
-PLACES = ("libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/local/nvidia/lib/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
+PLACES = ("libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/local/nvidia/lib/libcuda.so.1",
+          "/usr/lib/wsl/lib/libcuda.so.1")
 MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
 
 

@@ -65,7 +65,8 @@ y = F.relu(y @ d2 + e2)
 loss = F.cross_entropy(y @ d3 + e3, labels) + 0.004 * (d1.square().sum() + d2.square().sum()) / 2
 loss.backward()
 
-print("/* Made by tests/alexnet_gradients.py with PyTorch %s, in double precision. */" % torch.__version__.split("+")[0])
+print("/* Made by tests/alexnet_gradients.py with PyTorch %s, in double precision. */" %
+      torch.__version__.split("+")[0])
 print("#ifndef TRAINER_TESTS_ALEXNET_GRADIENTS_H\n#define TRAINER_TESTS_ALEXNET_GRADIENTS_H\n")
 print("#include <stddef.h>\n")
 print("enum { TABLE_BATCH = %d, TABLE_ARRAYS = %d, TABLE_ELEMENTS = %d };" % (BATCH, len(ARRAYS), ELEMENTS))
@@ -73,7 +74,8 @@ print("static const double table_loss = %.9f;" % loss.item())
 print("static const struct {")
 print("    const char *name;")
 print("    float scale, offset;        /* of the made-up weights */")
-print("    double norm, products[2];   /* of the gradient; with signs of salts 200 + array and 300 + array */")
+print("    double norm, products[2];   /* of the gradient; with signs of salts 200 + array and 300 + array "
+      "*/")
 print("    size_t at[TABLE_ELEMENTS];  /* positions, and the gradient there */")
 print("    double element[TABLE_ELEMENTS];")
 print("} table[TABLE_ARRAYS] = {")

@@ -40,7 +40,8 @@ def events(path):
     data, at = open(path, "rb").read(), 0
     while at + 12 <= len(data):
         (length,) = struct.unpack_from("<Q", data, at)
-        assert masked(data[at:at + 8]) == struct.unpack_from("<I", data, at + 8)[0], f"{path}: a length at {at}"
+        assert masked(data[at:at + 8]) == struct.unpack_from("<I", data,
+                                                             at + 8)[0], f"{path}: a length at {at}"
         if at + length + 16 > len(data):
             break # the run was killed
         body, at = data[at + 12:at + 12 + length], at + length + 16
@@ -93,7 +94,8 @@ def near(a, b): # tables have six digits
     return abs(a - b) <= 1e-6 + 1e-5 * abs(b)
 
 def same(what, found, expected):
-    assert [p[0] for p in found] == [p[0] for p in expected], f"{what}: steps {[p[0] for p in found]}, expected {[p[0] for p in expected]}"
+    assert [p[0] for p in found] == [p[0] for p in expected], (
+        f"{what}: steps {[p[0] for p in found]}, expected {[p[0] for p in expected]}")
     for (step, a), (_, b) in zip(found, expected):
         assert near(a, b), f"{what}: {a} at {step}, expected {b}"
 
@@ -109,7 +111,8 @@ def check_scalars(run, every, scalars):
         of, mine = scalars(f"{run}/worker-{w}"), [r for r in rows if r["worker"] == w]
         points = [r for r in mine if int(r["step"]) % every == 0]
         for name in STEP:
-            same(f"worker {w}: {name}", of.get(f"step/{name}", []), [(int(p["step"]), small(p[name])) for p in points])
+            same(f"worker {w}: {name}", of.get(f"step/{name}", []),
+                 [(int(p["step"]), small(p[name])) for p in points])
         # Of the rows since the last point, or since this part of the run began.
         parts_of_run = starts(f"{run}/worker-{w}")
         by_step = {int(r["step"]): r for r in mine}
@@ -119,7 +122,8 @@ def check_scalars(run, every, scalars):
                 window = [by_step[s] for s in range(begin, step + 1)]
                 parts = [sum(float(r[c]) for c in r if c.endswith("_ms")) for r in window]
                 expected = sum(float(r[column]) for r in window) / (sum(parts) if total else len(window))
-                assert abs(value - expected) < 1e-4, f"worker {w}: {name} {value} at {step}, expected {expected}"
+                assert abs(value - expected) < 1e-4, (
+                    f"worker {w}: {name} {value} at {step}, expected {expected}")
     return rows, epochs
 
 def check_histograms(run, rows, epochs, histograms):
@@ -131,14 +135,17 @@ def check_histograms(run, rows, epochs, histograms):
     count = sum(main["weights/dense2/bias"][0][1][2::3])
     assert count == 10, f"{count} weights in the histogram of ten biases"
     assert main["weights/dense2/bias"][-1] != main["gradients/dense2/bias"][-1], "gradients are the weights"
-    shards = {tag: sum(sum(h[2::3]) for _, h in points) for tag, points in main.items() if tag.startswith("staleness/shard-")}
-    assert len(shards) == json.load(open(f"{run}/summary.json"))["shards"] and set(shards.values()) == {len(rows)}, f"{shards}, {len(rows)} steps"
+    shards = {tag: sum(sum(h[2::3]) for _, h in points)
+              for tag, points in main.items() if tag.startswith("staleness/shard-")}
+    assert (len(shards) == json.load(open(f"{run}/summary.json"))["shards"] and
+            set(shards.values()) == {len(rows)}), f"{shards}, {len(rows)} steps"
     for w in sorted({r["worker"] for r in rows}):
         found = histograms(f"{run}/worker-{w}")["staleness"]
         mine = [r for r in rows if r["worker"] == w]
         assert sum(sum(h[2::3]) for _, h in found) == len(mine), f"worker {w}: {len(mine)} steps, {found}"
         mean = sum(float(r["staleness"]) for r in mine) / len(mine)
-        middle = sum((h[i] + h[i + 1]) / 2 * h[i + 2] for _, h in found for i in range(0, len(h), 3)) / len(mine)
+        middle = sum((h[i] + h[i + 1]) / 2 * h[i + 2] for _, h in found
+                     for i in range(0, len(h), 3)) / len(mine)
         widest = max(h[i + 1] - h[i] for _, h in found for i in range(0, len(h), 3))
         assert abs(mean - middle) < widest, f"worker {w}: staleness {mean}, in the histogram {middle}"
 

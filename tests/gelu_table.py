@@ -26,7 +26,8 @@ def fit(function, end, count):
     stretch = cos(pi / (4 * count))
     points = [end * cos((2 * i + 1) * pi / (4 * count)) / stretch for i in range(count)]
     values = [0.5] + [function(x) for x in points[1:]]
-    scaled = solve([[Fraction(x / end) ** (2 * k + 1) for k in range(count)] + [Fraction(y)] for x, y in zip(points, values)])
+    scaled = solve([[Fraction(x / end) ** (2 * k + 1) for k in range(count)] + [Fraction(y)]
+                    for x, y in zip(points, values)])
     p = [float(c) / end ** (2 * k + 1) for k, c in enumerate(scaled)]
 
     def error(x):

@@ -28,11 +28,13 @@ def read(path):
 
 def run(trainer, model, dataset, batch, rate, options):
     with tempfile.TemporaryDirectory() as out:
-        command = [trainer, f"--model={model}", f"--dataset={dataset}{',' if ':' in dataset else ':'}take={batch}",
-                   f"--batch={batch}", "--epochs=1", f"--optimizer=sgd:rate={rate}", "--strategy=sync", "--quiet", "--prefetch=0",
+        command = [trainer, f"--model={model}",
+                   f"--dataset={dataset}{',' if ':' in dataset else ':'}take={batch}", f"--batch={batch}",
+                   "--epochs=1", f"--optimizer=sgd:rate={rate}", "--strategy=sync", "--quiet", "--prefetch=0",
                    f"--out={out}", *options]
         done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode: sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
         return read(os.path.join(out, "model.safetensors"))
 
 
@@ -58,7 +60,8 @@ def main():
     beyond = False
     for precision, bound in bounds:
         chosen = [f"--precision={precision}"] if precision else []
-        beyond |= compare(model, precision, float(bound), start, theirs, run(trainer, model, dataset, batch, 1, [f"--devices={device}", *options, *chosen]))
+        beyond |= compare(model, precision, float(bound), start, theirs,
+                          run(trainer, model, dataset, batch, 1, [f"--devices={device}", *options, *chosen]))
     sys.exit(beyond)
 
 
@@ -74,7 +77,8 @@ def compare(model, precision, bound, start, theirs, ours):
         worst = max(worst, error if error == error else math.inf)
         print(f"{model:8} {name:16} |g| {size:10.4g}  error {error:.2e}")
     if bound >= 1e-3: worst = math.sqrt(squares / all_squares) if squares == squares else math.inf
-    print(f"{model}{precision and ' ' + precision}: {'within' if worst <= bound else 'BEYOND'} {bound:g}: {worst:.2e}", flush=True)
+    print(f"{model}{precision and ' ' + precision}: {'within' if worst <= bound else 'BEYOND'} {bound:g}: "
+          f"{worst:.2e}", flush=True)
     return worst > bound
 
 

@@ -11,7 +11,8 @@ from trainer import _library
 random = np.random.default_rng(1)
 x = random.uniform(-1, 1, (1000, 2)).astype(np.float32)
 y = (x[:, 0] > x[:, 1]).astype(np.int32)
-settings = dict(model="mlp:hidden=8", devices="cpu:0", threads=1, epochs=3, batch=50, optimizer="adam:rate=0.05")
+settings = dict(model="mlp:hidden=8", devices="cpu:0", threads=1, epochs=3, batch=50,
+                optimizer="adam:rate=0.05")
 
 
 def refused(code, words, call):
@@ -25,7 +26,8 @@ def refused(code, words, call):
 
 # --- training ---
 training = trainer.Training(x, y, test=(x[:100], y[:100]), **settings)
-assert any(kept is x for kept in training._kept) and any(kept is y for kept in training._kept), "arrays were copied"
+assert any(kept is x for kept in training._kept) and any(kept is y for kept in training._kept), (
+    "arrays were copied")
 before = x.copy(), y.copy()
 steps = list(training.steps())
 assert len(steps) == 60 and [s.step for s in steps] == list(range(1, 61)), len(steps)
@@ -35,9 +37,11 @@ assert (before[0] == x).all() and (before[1] == y).all(), "the arrays were chang
 said = training.predict(x[:100])
 assert said.shape == (100, 2) and np.allclose(said.sum(axis=1), 1, atol=1e-5)
 assert np.isclose((said.argmax(axis=1) == y[:100]).mean(), training.result.test_score)
-assert (training.predict(np.asfortranarray(x[:100].astype(float))) == said).all(), "another layout of the same numbers"
+assert (training.predict(np.asfortranarray(x[:100].astype(float))) == said).all(), (
+    "another layout of the same numbers")
 weights = training.weights
-assert {name: w.shape for name, w in weights.items()} == {"dense1/kernel": (2, 8), "dense1/bias": (8,), "dense2/kernel": (8, 2), "dense2/bias": (2,)}
+assert {name: w.shape for name, w in weights.items()} == {"dense1/kernel": (2, 8), "dense1/bias": (8,),
+                                                          "dense2/kernel": (8, 2), "dense2/bias": (2,)}
 assert not weights["dense1/kernel"].flags.owndata, "a copy, no view"
 
 # the same settings, the same weights; and callbacks
@@ -90,7 +94,8 @@ print("updates", result.updates, "learnt", len(training.weights), flush=True)
 
 
 def as_program(*arguments):
-    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True,
+                          timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -131,10 +136,13 @@ again.load("weights")
 assert (again.run(w) == [[2, 3], [4, 5]]).all() and os.path.getsize("weights") > 0
 assert session.run(graph.less(a, w), {a: np.full((2, 2), 3.5)}).dtype == np.bool_
 placed = trainer.Session(graph, "cpu:0,cpu:1", place="w=cpu:1", pins={loss: "cpu:0"}, timeout=20)
-assert [value.tolist() for value in placed.run([loss, slope], {a: np.ones((2, 2))})] == [total.tolist(), slopes.tolist()]
+assert ([value.tolist() for value in placed.run([loss, slope], {a: np.ones((2, 2))})] ==
+        [total.tolist(), slopes.tolist()])
 assert placed.device(loss) == "cpu:0" and placed.device(w) == "cpu:1" and placed.device(more) is None
-assert [(c.source, c.target, c.bytes) for c in placed.crossings()][0] == ("cpu:1", "cpu:0", 16), placed.crossings()
-refused(2, "expected a device of the session", lambda: trainer.Session(graph, "cpu:0,cpu:1", pins={w: "cpu:2"}))
+assert [(c.source, c.target, c.bytes) for c in placed.crossings()][0] == ("cpu:1", "cpu:0", 16), (
+    placed.crossings())
+refused(2, "expected a device of the session",
+        lambda: trainer.Session(graph, "cpu:0,cpu:1", pins={w: "cpu:2"}))
 refused(2, '"a" is needed', lambda: session.run(loss))
 refused(2, "inner dimensions", lambda: graph.matmul(a, graph.constant(np.ones((3, 3))), False, False))
 assert trainer.version and _library.SONAME == "libtrainer.so.0"

@@ -4,7 +4,8 @@ import io
 import struct
 import zipfile
 
-CODES = {"u1": "B", "i1": "b", "u2": "H", "i2": "h", "u4": "I", "i4": "i", "u8": "Q", "i8": "q", "f2": "e", "f4": "f", "f8": "d", "b1": "?"}
+CODES = {"u1": "B", "i1": "b", "u2": "H", "i2": "h", "u4": "I", "i4": "i", "u8": "Q", "i8": "q", "f2": "e",
+         "f4": "f", "f8": "d", "b1": "?"}
 
 
 def npy(shape, values, dtype="<f4", version=1, fortran=False, header=None):

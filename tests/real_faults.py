@@ -60,7 +60,8 @@ from tensors import tensors
 TRAINER = os.environ.get("TRAINER", "./trainer")
 AT_TIMES, FOR_TIMES = 5.0, 0.5
 TIMEOUT_S, START_S = 10.0, 20.0
-# All come; one waits in vain, three times its timeout where it waits for who waits itself; a last word; and a machine with much to do.
+# All come; one waits in vain, three times its timeout where it waits for who waits itself; a last word; and a
+# machine with much to do.
 LATEST_S = START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S + 30.0
 EXAMPLES, BATCH, EPOCHS = 120, 10, 30
 PIECE_BYTES, AGAIN_S, LOSS, DAMAGE, SLOW_TIMES = 64 << 10, 0.2, 0.3, 0.005, 50.0
@@ -78,7 +79,8 @@ def read_schedule(path):
                 continue
             if words[0] == "late" and len(words) == 4 and words[2] == "at":
                 faults.append(Fault("late", words[1], words[1], float(words[3]) * AT_TIMES, float("inf")))
-            elif words[0] == "fault" and len(words) == 8 and words[1] in WHATS and words[4] == "at" and words[6] == "for":
+            elif (words[0] == "fault" and len(words) == 8 and words[1] in WHATS and words[4] == "at" and
+                  words[6] == "for"):
                 faults.append(Fault(*words[1:4], float(words[5]) * AT_TIMES, float(words[7]) * FOR_TIMES))
             elif words[0] != "fault" and len(words) == 2:
                 schedule[words[0]] = words[1]
@@ -97,7 +99,8 @@ class Network:
     """What is wrong just now."""
 
     def __init__(self, schedule):
-        self.latency, self.jitter, self.speed = (schedule[k] for k in ("latency", "jitter", "bytes-per-second"))
+        self.latency, self.jitter, self.speed = (schedule[k]
+                                                 for k in ("latency", "jitter", "bytes-per-second"))
         self.random = random.Random(schedule["seed"])
         self.changed = threading.Condition()
         self.cuts, self.slow = collections.Counter(), collections.Counter()  # by two names; by name
@@ -254,7 +257,8 @@ class Process:
 def free_addresses(count):
     """Where no other program listens: of this process alone."""
     own = os.getpid()
-    return [f"127.{1 + (own >> 16) % 250}.{(own >> 8) % 256}.{1 + own % 254}:{3333 + i}" for i in range(count)]
+    return [f"127.{1 + (own >> 16) % 250}.{(own >> 8) % 256}.{1 + own % 254}:{3333 + i}"
+            for i in range(count)]
 
 
 def open_processes(schedule, network, folder):
@@ -265,21 +269,24 @@ def open_processes(schedule, network, folder):
     key = []
     if schedule["encrypted"]:
         key = ["--secret-file=" + os.path.join(folder, "key")]
-        subprocess.run([TRAINER, "keygen", os.path.join(folder, "key")], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([TRAINER, "keygen", os.path.join(folder, "key")], check=True,
+                       stdout=subprocess.DEVNULL)
     for index, process in enumerate(processes):
         seen = [host.address if host is process else Relay(network, process, host).address for host in hosts]
         job, task = process.name.split("-")
         mirrored = seen + [p.address for p in processes[len(hosts):]]
-        lists = ["--worker-hosts=" + ",".join([p.address for p in processes[servers:]] if servers else mirrored)]
+        lists = ["--worker-hosts=" +
+                 ",".join([p.address for p in processes[servers:]] if servers else mirrored)]
         lists += ["--ps-hosts=" + ",".join(seen)] if servers else []
         leads = ["--out=" + os.path.join(folder, "ps-0" if index == 0 else process.name), "--replace"]
         if any(fault.what == "disk" for fault in schedule["faults"]) and index == 0:
             leads.append("--checkpoint-every=0.02")
         if schedule["least"] and (process in hosts or not servers):
             lists.append(f"--workers={schedule['least']}..{workers}")
-        process.command = [TRAINER, *settings_of(schedule), *lists, *key, f"--job={job}", f"--task={task}", "--devices=cpu:0",
-                           "--no-shared-memory", f"--timeout={TIMEOUT_S:g}", f"--start-timeout={START_S:g}",
-                           "--on-loss=" + schedule["on-loss"], *(leads if process in hosts else [])]
+        process.command = [TRAINER, *settings_of(schedule), *lists, *key, f"--job={job}", f"--task={task}",
+                           "--devices=cpu:0", "--no-shared-memory", f"--timeout={TIMEOUT_S:g}",
+                           f"--start-timeout={START_S:g}", "--on-loss=" + schedule["on-loss"],
+                           *(leads if process in hosts else [])]
     return processes
 
 
@@ -290,8 +297,9 @@ def epochs_of(schedule):
 
 
 def settings_of(schedule):
-    return ["--quiet", "--dataset=iris", "--model=mlp:hidden=24", f"--batch={BATCH}", f"--epochs={epochs_of(schedule)}", "--threads=1",
-            "--optimizer=sgd:rate=0.1", "--kernels=reference", "--outputs=csv,summary", "--strategy=" + schedule["strategy"]]
+    return ["--quiet", "--dataset=iris", "--model=mlp:hidden=24", f"--batch={BATCH}",
+            f"--epochs={epochs_of(schedule)}", "--threads=1", "--optimizer=sgd:rate=0.1",
+            "--kernels=reference", "--outputs=csv,summary", "--strategy=" + schedule["strategy"]]
 
 
 # --- what goes wrong ---
@@ -318,7 +326,8 @@ def put_in(fault, processes, network, on):
     elif fault.what in ("slow", "lossy", "damage"):
         network.set(fault.what, fault.name, on)
     elif fault.what == "disk" and on and processes[0].process and processes[0].process.poll() is None:
-        # One that has only just been started would be killed by 0, where a sanitizer writes before main begins.
+        # One that has only just been started would be killed by 0, where a sanitizer writes before main
+        # begins.
         resource.prlimit(processes[0].process.pid, resource.RLIMIT_FSIZE, (1, 1))
 
 
@@ -326,7 +335,8 @@ def run_schedule(schedule, folder):
     network = Network(schedule)
     processes = open_processes(schedule, network, folder)
     events = [(fault.at_s, True, fault) for fault in schedule["faults"]]
-    events += [(fault.at_s + fault.for_s, False, fault) for fault in schedule["faults"] if fault.for_s != float("inf")]
+    events += [(fault.at_s + fault.for_s, False, fault)
+               for fault in schedule["faults"] if fault.for_s != float("inf")]
     began = time.monotonic()
     late = {fault.name for fault in schedule["faults"] if fault.what == "late"}
     for process in processes:
@@ -352,8 +362,8 @@ def run_schedule(schedule, folder):
 # --- how it ended ---
 
 def is_harmless(schedule):
-    return not any(f.what in ("kill", "return", "damage", "disk") or f.what in ("cut", "cut-off", "stop") and f.for_s == float("inf")
-                   for f in schedule["faults"])
+    return not any(f.what in ("kill", "return", "damage", "disk") or f.what in ("cut", "cut-off", "stop") and
+                   f.for_s == float("inf") for f in schedule["faults"])
 
 
 def weights_alone(schedule, folder, known={}):
@@ -361,15 +371,16 @@ def weights_alone(schedule, folder, known={}):
     if key not in known:
         devices = ",".join(f"cpu:{w}" for w in range(schedule["workers"]))
         out = os.path.join(folder, "alone")
-        subprocess.run([TRAINER, *settings_of(schedule), "--devices=" + devices, "--out=" + out, "--replace"], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([TRAINER, *settings_of(schedule), "--devices=" + devices, "--out=" + out, "--replace"],
+                       check=True, stdout=subprocess.DEVNULL)
         known[key] = tensors(os.path.join(out, "model.safetensors"))
     return known[key]
 
 
 def came_too_late(schedule, process, words):
     """A worker that joins may find that all is done, and nobody there any more."""
-    return schedule["least"] and process.name.startswith("worker") and re.search("training is over|not connected after|closed by", words)
+    return (schedule["least"] and process.name.startswith("worker") and
+            re.search("training is over|not connected after|closed by", words))
 
 
 def check_end(schedule, process):
@@ -392,7 +403,8 @@ def check_run(schedule, processes, folder):
     with open(os.path.join(folder, "ps-0", "summary.json")) as file:
         summary = json.load(file)
     total = EXAMPLES * epochs_of(schedule)
-    lost = summary["lost_workers"] if schedule["servers"] or schedule["least"] else sum(process.code != 0 for process in processes)
+    lost = (summary["lost_workers"] if schedule["servers"] or
+            schedule["least"] else sum(process.code != 0 for process in processes))
     if summary["examples"] > total:
         yield f"{summary['examples']} examples of {total}"
     if lost and is_harmless(schedule):
@@ -400,7 +412,8 @@ def check_run(schedule, processes, folder):
     if lost:
         return
     if summary["examples"] != total or summary["steps"] != total // BATCH:
-        yield f"{summary['examples']} examples in {summary['steps']} steps, expected {total} in {total // BATCH}"
+        yield (f"{summary['examples']} examples in {summary['steps']} steps, expected {total} in "
+               f"{total // BATCH}")
     path = os.path.join(folder, "ps-0", "model.safetensors")
     if schedule["strategy"] in ("sync", "local-sgd") and not schedule["least"] and os.path.exists(path):
         if tensors(path) != weights_alone(schedule, folder):
@@ -408,7 +421,8 @@ def check_run(schedule, processes, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", action="append", required=True, metavar="FILE")
     parser.add_argument("--verbose", action="store_true", help="how each process ended")
     options = parser.parse_args()

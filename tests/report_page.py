@@ -24,7 +24,8 @@ class Parser(html.parser.HTMLParser):
         check(tag not in ("script", "link", "iframe", "object", "base", "b1"), "a", tag)
         for name, value in attributes:
             check(not name.startswith("on") and name != "srcset", tag, "has", name, value)
-            check(name != "src" or value.startswith(("data:image/bmp;base64,", "data:image/png;base64,")), tag, "loads", value)
+            check(name != "src" or value.startswith(("data:image/bmp;base64,", "data:image/png;base64,")),
+                  tag, "loads", value)
             if name == "href":
                 self.links.append(value)
     def handle_startendtag(self, tag, attributes):
@@ -51,7 +52,8 @@ class Page:
         for scheme in ("prefers-color-scheme:dark", "@media print"):
             check(scheme in style, "no", scheme)
         check(style.count("{") == style.count("}"), "the style is not closed")
-        check(re.findall(r"https?://\S+", self.source.replace("http://www.w3.org/1999/xhtml", "")) == [], "an address in it")
+        check(re.findall(r"https?://\S+", self.source.replace("http://www.w3.org/1999/xhtml", "")) == [],
+              "an address in it")
         for bad in ("nan%", "inf%", '"nan', '"-nan', "nan ", "NaN"):
             check(bad not in re.sub('base64,[^"]*', "", self.source.split("</style>")[1]), bad, "in it")
     def section(self, name):

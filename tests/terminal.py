@@ -12,7 +12,8 @@ class Terminal:
     def __init__(self, columns, command, out=None, env=None):
         self.master, self.slave = pty.openpty()
         self.resize(columns)
-        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out or self.slave, stderr=self.slave, env=env)
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out or self.slave,
+                                      stderr=self.slave, env=env)
         self.shown, self.ended = b"", False
 
     def resize(self, columns):

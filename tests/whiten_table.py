@@ -40,7 +40,8 @@ def whitening(matrix):
 
 
 def symmetric(weights):
-    turned = [np.rot90(mirrored, k, axes=(1, 2)) for mirrored in (weights, weights[:, :, ::-1]) for k in range(4)]
+    turned = [np.rot90(mirrored, k, axes=(1, 2)) for mirrored in (weights, weights[:, :, ::-1])
+              for k in range(4)]
     mean = sum(turned) / 8
     return (mean + mean.transpose(3, 1, 2, 0)) / 2
 

@@ -85,7 +85,8 @@ class Training:
     def _examples(self, x, y, data):
         x, y = _array(x, np.float32), _array(y, np.int32 if data.task == 0 else np.float32)
         if len(x) != len(y) or x.shape[1:] != data.shape.dimensions:
-            raise ValueError(f"x is {x.shape} and y {y.shape}, expected as many examples, each {data.shape.dimensions}")
+            raise ValueError(f"x is {x.shape} and y {y.shape}, expected as many examples, each "
+                             f"{data.shape.dimensions}")
         self._kept += [x, y]
         return c.Examples(count=len(x), features=x.ctypes.data, labels=y.ctypes.data)
 
@@ -153,7 +154,8 @@ class Training:
     def weights(self):
         """The weights by name: arrays that look into the library's memory, until the next run."""
         found, shape, values = {}, c.Shape(), c.FLOATS()
-        while name := c.library.trainer_training_weight(self._handle, len(found), byref(shape), byref(values)):
+        while name := c.library.trainer_training_weight(self._handle, len(found), byref(shape),
+                                                        byref(values)):
             view = np.ctypeslib.as_array(values, shape.dimensions or (1,)).reshape(shape.dimensions)
             view.flags.writeable = False
             found[name.decode()] = c.keep(view, self)
@@ -209,7 +211,8 @@ class Graph:
         values = _array(values, np.float32)
         self.__dict__.setdefault("_kept", []).append(values)
         initial = c.Initial(values=values.ctypes.data)
-        return self._made(c.library.trainer_variable(self._handle, name.encode(), c.Shape.of(values.shape), initial))
+        return self._made(c.library.trainer_variable(self._handle, name.encode(), c.Shape.of(values.shape),
+                                                     initial))
 
     def gradients(self, loss, targets):
         """The node of the gradient of `loss` for each target; None: it does not depend on it."""
@@ -255,7 +258,8 @@ class Session:
         fed = {node: _array(values, self._graph.dtype(node)) for node, values in (feeds or {}).items()}
         values = [np.empty(self._graph.shape(node), self._graph.dtype(node)) for node in nodes]
         into = (c.Feed * len(fed))(*(c.Feed(node, a.ctypes.data, a.nbytes) for node, a in fed.items()))
-        out = (c.Feed * len(nodes))(*(c.Feed(node, a.ctypes.data, a.nbytes) for node, a in zip(nodes, values)))
+        out = (c.Feed * len(nodes))(*(c.Feed(node, a.ctypes.data, a.nbytes)
+                                      for node, a in zip(nodes, values)))
         c.call("trainer_session_run", self._handle, into, len(fed), out, len(nodes))
         return values if isinstance(fetches, (list, tuple)) else values[0]
 
@@ -268,7 +272,8 @@ class Session:
         """The values that crossed in the last run."""
         found, crossing = [], c.Crossing()
         while c.library.trainer_session_crossing(self._handle, len(found), byref(crossing)):
-            found.append(Crossing(crossing.node, crossing.source.decode(), crossing.target.decode(), crossing.bytes))
+            found.append(Crossing(crossing.node, crossing.source.decode(), crossing.target.decode(),
+                                  crossing.bytes))
         return found
 
     def ran(self, node):

@@ -5,7 +5,8 @@ The library is the file that TRAINER_LIBRARY names, or the installed one.
 
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_long, c_longlong, c_size_t, c_uint64, c_void_p
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_float, c_int,
+                    c_long, c_longlong, c_size_t, c_uint64, c_void_p)
 
 import numpy as np
 
@@ -57,15 +58,18 @@ class Crossing(Structure):
 
 
 class Examples(Structure):
-    _fields_ = [("count", c_int), ("features", c_void_p), ("labels", c_void_p), ("read", c_void_p), ("argument", c_void_p)]
+    _fields_ = [("count", c_int), ("features", c_void_p), ("labels", c_void_p), ("read", c_void_p),
+                ("argument", c_void_p)]
 
 
 class Data(Structure):
-    _fields_ = [("shape", Shape), ("task", c_int), ("outputs", c_int), ("train", Examples), ("test", Examples)]
+    _fields_ = [("shape", Shape), ("task", c_int), ("outputs", c_int), ("train", Examples),
+                ("test", Examples)]
 
 
 class Step(Structure):
-    _fields_ = [("worker", c_int), ("step", c_long), ("epoch", c_int), ("time_s", c_double), ("loss", c_float),
+    _fields_ = [("worker", c_int), ("step", c_long), ("epoch", c_int), ("time_s", c_double),
+                ("loss", c_float),
                 ("rate", c_float), ("examples", c_int), ("input_ms", c_double), ("pull_ms", c_double),
                 ("compute_ms", c_double), ("push_ms", c_double), ("wait_ms", c_double), ("staleness", c_long)]
 
@@ -83,8 +87,9 @@ class Watcher(Structure):
 
 
 class Result(Structure):
-    _fields_ = [("test_score", c_double), ("test_loss", c_double), ("final_loss", c_double), ("seconds", c_double),
-                ("examples_per_s", c_double), ("updates", c_long), ("examples", c_longlong)]
+    _fields_ = [("test_score", c_double), ("test_loss", c_double), ("final_loss", c_double),
+                ("seconds", c_double), ("examples_per_s", c_double), ("updates", c_long),
+                ("examples", c_longlong)]
 
 
 library = ctypes.CDLL(os.environ.get("TRAINER_LIBRARY") or SONAME)
@@ -92,10 +97,10 @@ library = ctypes.CDLL(os.environ.get("TRAINER_LIBRARY") or SONAME)
 # The functions that return a node, with what they take after the graph.
 _one, _two, _reduce = [c_int], [c_int, c_int], [c_int, c_int, c_bool]
 NODES = {
-    **dict.fromkeys("exp log relu relu6 sigmoid tanh gelu silu softmax shuffle inverse determinant flatten shape_of rank_of "
-                    "global_average global_max".split(), _one),
-    **dict.fromkeys("add sub mul div pow greater less equal assign assign_add cross_entropy softmax_cross_entropy "
-                    "sigmoid_cross_entropy argmax cast".split(), _two),
+    **dict.fromkeys("exp log relu relu6 sigmoid tanh gelu silu softmax shuffle inverse determinant flatten "
+                    "shape_of rank_of global_average global_max".split(), _one),
+    **dict.fromkeys("add sub mul div pow greater less equal assign assign_add cross_entropy "
+                    "softmax_cross_entropy sigmoid_cross_entropy argmax cast".split(), _two),
     **dict.fromkeys("reduce_sum reduce_mean reduce_max".split(), _reduce),
     "scalar": [c_float],
     "dropout": [c_int, c_float],
