@@ -1,8 +1,9 @@
 #!/bin/bash
-# Real processes that join a training: one worker begins, a second one joins, the first is killed, and another process comes in its
-# place; all end with 0, with the same results, and no batch is missing but the one in the hands of who was killed. Mirrored, two hold
-# the weights, and the third one joins, is killed, comes again and leaves. Then what --workers refuses, each with one line; and who asks
-# whether a training is there is answered while it may be joined, too.
+# Real processes that join a training: one worker begins, a second one joins, the first is killed, and another
+# process comes in its place; all end with 0, with the same results, and no batch is missing but the one in
+# the hands of who was killed. Mirrored, two hold the weights, and the third one joins, is killed, comes again
+# and leaves. Then what --workers refuses, each with one line; and who asks whether a training is there is
+# answered while it may be joined, too.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -23,7 +24,8 @@ join_all() { # label, parameter servers, options of theirs...
     shift 2
     rm -rf run
     new_cluster "$servers" 2
-    start ps0 "$TRAINER" --job=ps --task=0 $hosts --workers=1..2 --replace --out=run --timeout=30 $settings "$@"
+    start ps0 "$TRAINER" --job=ps --task=0 $hosts --workers=1..2 --replace --out=run \
+        --timeout=30 $settings "$@"
     for ((i = 1; i < servers; i++)); do
         others+=" ps$i"
         start ps$i "$TRAINER" --job=ps --task=$i $hosts --workers=1..2 --timeout=30 $settings "$@"
@@ -43,10 +45,12 @@ join_all() { # label, parameter servers, options of theirs...
     says ps0 '^trainer: the parameter server 127.0.0.1:[0-9]+ waits for 1 of 2 workers$'
     says ps0 "^trainer: joined: worker 1 \($came_from cpu:0\), from its step 1 on, after [0-9]+ updates; 2 of 2 workers are there$"
     says ps0 "^trainer: joined: worker 0 \($came_from cpu:0\), from its step [0-9]+ on, after [0-9]+ updates; 2 of 2 workers are there$"
-    [ "$(results_of w0)" = "$(results_of ps0)" ] && [ "$(results_of w1)" = "$(results_of ps0)" ] || fail "$label: other results"
+    [ "$(results_of w0)" = "$(results_of ps0)" ] && [ "$(results_of w1)" = "$(results_of ps0)" ] ||
+        fail "$label: other results"
     grep -q '1 worker lost; 2 workers joined' ps0.out || fail "$label: the last line: $(tail -n 1 ps0.out)"
     sed 's/<[^>]*>//g' run/report.html >page
-    grep -Fqx "$(tail -n 1 ps0.out)" page && grep -Eq '^2 workers joined: worker 1 .* after [0-9,]+ updates?, worker 0 .* after [0-9,]+ updates\.$' page ||
+    grep -Fqx "$(tail -n 1 ps0.out)" page && grep -Eq \
+        '^2 workers joined: worker 1 .* after [0-9,]+ updates?, worker 0 .* after [0-9,]+ updates\.$' page ||
         fail "$label: the report says: $(grep joined page)"
     summary_is "$label" 'lost_workers, [w["lost"] for w in per_worker]' '(1, [False, False])' \
         '[j["worker"] for j in joins], joins[0]["step"], joins[1]["step"] > 1' '([1, 0], 1, True)' \
@@ -77,7 +81,8 @@ join_mirrored() { # label, options of all...
     same_weights "$label" run run/worker-1
     [ ! -e run/worker-2 ] || fail "$label: who holds no weights has written $(ls run/worker-2)"
     grep -q '1 worker lost; 2 workers joined' w0.out || fail "$label: the last line: $(tail -n 1 w0.out)"
-    summary_is "$label" '[j["worker"] for j in joins], lost_workers' '([2, 2], 1)' "$counted" '(True, True, True)'
+    summary_is "$label" '[j["worker"] for j in joins], lost_workers' '([2, 2], 1)' \
+        "$counted" '(True, True, True)'
 }
 
 join_all sync 1 --strategy=sync
@@ -101,15 +106,16 @@ signal TERM w0
 ends 0 w0
 wait_until has_said ps0 '^trainer: 1 of 2 workers are there, batch 33 x 1$'
 ends 0 w1 ps0
-summary_is "--batch-total" 'batch_total, lost_workers, lost_batches, updates >= '$((epochs * 1437 / 33)) '(33, 0, 0, True)' \
-    'sorted({int(r["examples"]) for r in log if int(r["step"]) > 1})' '[16, 17, 33]'
+summary_is "--batch-total" 'batch_total, lost_workers, lost_batches, updates >= '$((epochs * 1437 / 33)) \
+    '(33, 0, 0, True)' 'sorted({int(r["examples"]) for r in log if int(r["step"]) > 1})' '[16, 17, 33]'
 python3 - <<'PYTHON' || fail "--batch-total: the updates are not of 33 examples"
 import collections, csv
 updates = collections.Counter()
 for row in csv.DictReader(open("run/steps.csv")):
     updates[row["update"]] += int(row["examples"])
 smaller = sorted(examples for examples in updates.values() if examples != 33)
-assert len(smaller) <= 8 and 2 * sum(smaller) == 33 * len(smaller), smaller # what it was assigned, now and later
+# What it was assigned, now and later.
+assert len(smaller) <= 8 and 2 * sum(smaller) == 33 * len(smaller), smaller
 PYTHON
 
 # --- what is refused ---
@@ -123,7 +129,8 @@ usage '--workers=0..2: expected LEAST..MOST, as in 2..8, or all' $one --workers=
 usage '--workers=2..1: expected LEAST..MOST, as in 2..8, or all' $one --workers=2..1
 usage '--workers=two: expected LEAST..MOST, as in 2..8, or all' $one --workers=two
 usage '--workers=1.. 2: expected LEAST..MOST, as in 2..8, or all' $one '--workers=1.. 2'
-usage '--workers=1..2: found --data-sharding=split, expected shared: .*' $one --workers=1..2 --data-sharding=split
+usage '--workers=1..2: found --data-sharding=split, expected shared: .*' $one --workers=1..2 \
+    --data-sharding=split
 usage '--workers=1..2: there is no cluster to join; did you mean --devices=cpu:0\?' --workers=1..2
 
 # Who holds the weights is said to every mirrored process.
@@ -132,7 +139,8 @@ new_cluster 0 4
 start_worker 0 --workers=2.. --replace --out=run --timeout=30 $settings
 wait_until has_said w0 'waits for the first 2 of 4 workers$'
 run 2 $hosts --job=worker --task=3 --timeout=30
-grep -q '^trainer: --workers=all: the leader has 2\.\., expected the same in every mirrored process$' err || fail "--workers left out: $(cat err)"
+grep -q '^trainer: --workers=all: the leader has 2\.\., expected the same in every mirrored process$' err ||
+    fail "--workers left out: $(cat err)"
 signal INT w0
 ends 130 w0
 

@@ -1,8 +1,8 @@
 #!/bin/bash
-# A worker that gets SIGTERM finishes the step in hand, says that it goes, and ends with 0; the others go on whatever --on-loss says,
-# and no batch is computed twice or never: under strategies with rounds and without, with one parameter server and with two, and also
-# where the leader takes no notice before the worker is gone. Other processes that get it have the leader end the run, and nothing is
-# lost either.
+# A worker that gets SIGTERM finishes the step in hand, says that it goes, and ends with 0; the others go on
+# whatever --on-loss says, and no batch is computed twice or never: under strategies with rounds and without,
+# with one parameter server and with two, and also where the leader takes no notice before the worker is gone.
+# Other processes that get it have the leader end the run, and nothing is lost either.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -18,17 +18,20 @@ start_all() { # parameter servers, options...: and three workers
     rm -rf run
     new_cluster $servers 3
     for ((i = servers - 1; i >= 0; i--)); do
-        start ps$i "$TRAINER" --job=ps --task=$i $hosts --replace --out=run --timeout=30 --on-loss=stop $settings "$@"
+        start ps$i "$TRAINER" --job=ps --task=$i $hosts --replace --out=run --timeout=30 \
+            --on-loss=stop $settings "$@"
     done
     for i in 0 1 2; do start_worker $i --timeout=30; done
     wait_until is_training
 }
 
-# In rounds the last one is mostly not full, so the sum is that of one process only where nothing is counted twice.
+# In rounds the last one is mostly not full, so the sum is that of one process only where nothing is
+# counted twice.
 all_is_done() { # label
-    summary_is "$1" 'lost_workers, lost_batches, interrupted, [w["lost"] for w in per_worker]' '(0, 0, False, [False, False, False])' \
-        "-(-$wanted // 16) == steps, examples == 16 * steps, steps == sum(w['steps'] for w in per_worker)" '(True, True, True)' \
-        '0 < per_worker[1]["steps"] < per_worker[0]["steps"]' True
+    summary_is "$1" 'lost_workers, lost_batches, interrupted, [w["lost"] for w in per_worker]' \
+        '(0, 0, False, [False, False, False])' \
+        "-(-$wanted // 16) == steps, examples == 16 * steps, steps == sum(w['steps'] for w in per_worker)" \
+        '(True, True, True)' '0 < per_worker[1]["steps"] < per_worker[0]["steps"]' True
 }
 
 left_in_order() { # label, parameter servers
@@ -69,7 +72,8 @@ goes_on() { # label
     local kept
     summary_is "$1" 'interrupted, lost_workers, lost_batches' '(True, 0, 0)' 'examples == 16 * steps' True
     kept=$(look examples run)
-    [ "$kept" -gt 0 ] && [ "$kept" = "$(look summary run examples)" ] || fail "$1: its checkpoint has $kept examples, the run $(look summary run examples)"
+    [ "$kept" -gt 0 ] && [ "$kept" = "$(look summary run examples)" ] ||
+        fail "$1: its checkpoint has $kept examples, the run $(look summary run examples)"
     run 0 evaluate --checkpoint=run
 }
 start_all 1 --strategy=async-lockfree --epochs=1000000

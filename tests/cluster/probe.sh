@@ -1,6 +1,6 @@
 #!/bin/bash
-# trainer probe: who is there answers, before the training and during it, and takes no notice; who is not, or is no host of a cluster,
-# or has another key, is exit code 5 and a line, in time.
+# trainer probe: who is there answers, before the training and during it, and takes no notice; who is not, or
+# is no host of a cluster, or has another key, is exit code 5 and a line, in time.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -9,22 +9,29 @@ set -u
 answers() { # pattern of the answer, address, options...: soon
     local pattern=$1
     shift
-    wait_until bash -c '"$0" probe "${@:2}" >probe.out 2>probe.err && grep -Eqx -- "$1" probe.out' "$TRAINER" "$1: $pattern" "$@"
+    wait_until bash -c '"$0" probe "${@:2}" >probe.out 2>probe.err && grep -Eqx -- "$1" probe.out' \
+        "$TRAINER" "$1: $pattern" "$@"
     [ ! -s probe.err ] || fail "probe $*: also said $(cat probe.err)"
 }
 
 # --- a parameter server: before all have come, and during the training ---
 new_cluster 1 2
 start ps "$TRAINER" --job=ps --task=0 $hosts $small --epochs=1000000 --out=run
-answers "parameter server 0 of 1, waiting for worker 0 \(127.0.0.1:$worker_port\), worker 1 \(.*\)" "127.0.0.1:$port"
+answers "parameter server 0 of 1, waiting for worker 0 \(127.0.0.1:$worker_port\), worker 1 \(.*\)" \
+    "127.0.0.1:$port"
 start_worker 0
 answers "parameter server 0 of 1, waiting for worker 1 \(.*\)" "127.0.0.1:$port"
-for ((i = 0; i < 40; i++)); do "$TRAINER" probe "127.0.0.1:$port" >out 2>err || fail "the ${i}th: $(cat err)"; done # more than are guests of one address at a time
+# More than are guests of one address at a time.
+for ((i = 0; i < 40; i++)); do
+    "$TRAINER" probe "127.0.0.1:$port" >out 2>err || fail "the ${i}th: $(cat err)"
+done
 start_worker 1
 answers 'parameter server 0 of 1, training: epoch [0-9]+ of 1000000, step [0-9]+' "127.0.0.1:$port"
 first=$(sed 's/.*step //' probe.out)
-wait_until bash -c '"$0" probe "$1" >probe.out && [ "$(sed "s/.*step //" probe.out)" -gt "$2" ]' "$TRAINER" "127.0.0.1:$port" "$first"
-start w2 "$TRAINER" --job=worker --task=1 $hosts --devices=cpu:0 --start-timeout=1 # is told why it has to wait
+wait_until bash -c '"$0" probe "$1" >probe.out && [ "$(sed "s/.*step //" probe.out)" -gt "$2" ]' \
+    "$TRAINER" "127.0.0.1:$port" "$first"
+# Is told why it has to wait.
+start w2 "$TRAINER" --job=worker --task=1 $hosts --devices=cpu:0 --start-timeout=1
 ends 5 w2
 says w2 'comes too late: all workers have come'
 refused 5 "127.0.0.1:$worker_port: " probe "127.0.0.1:$worker_port" --timeout=0.3 # a worker does not listen
@@ -37,7 +44,9 @@ refused 5 "127.0.0.1:$port: " probe "127.0.0.1:$port" --timeout=0.3
 # --- mirrored processes are asked each; who is here and waits itself is not waited for ---
 new_cluster 0 3
 for i in 0 1; do start_worker $i $small; done
-for i in 0 1; do answers "process $i of 3, waiting for the process 2 \(127.0.0.1:$((port + 2))\)" "127.0.0.1:$((port + i))"; done
+for i in 0 1; do
+    answers "process $i of 3, waiting for the process 2 \(127.0.0.1:$((port + 2))\)" "127.0.0.1:$((port + i))"
+done
 signal INT w0
 ends 130 w0
 finish w1
@@ -74,7 +83,8 @@ if grep -q waits ps.err; then
     answers 'parameter server 0 of 1, waiting for worker 0 .*' "127.0.0.1:$port" --secret-file=key
     TRAINER_SECRET=$(cat key) answers 'parameter server 0 of 1, waiting for worker 0 .*' "127.0.0.1:$port"
     refused 5 "127.0.0.1:$port" probe "127.0.0.1:$port" --timeout=2
-    refused 5 "127.0.0.1:$port: does not accept the key" probe "127.0.0.1:$port" --secret-file=other --timeout=2
+    refused 5 "127.0.0.1:$port: does not accept the key" probe "127.0.0.1:$port" --secret-file=other \
+        --timeout=2
 fi
 signal INT ps
 finish ps

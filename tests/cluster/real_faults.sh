@@ -1,6 +1,7 @@
 #!/bin/bash
-# Real processes, driven by schedules of faults that tests/cluster/faults draws for the simulated world (tests/real_faults.py): killed,
-# started again, stopped, behind relays that delay, cut and damage, and with a disk that takes nothing.
+# Real processes, driven by schedules of faults that tests/cluster/faults draws for the simulated world
+# (tests/real_faults.py): killed, started again, stopped, behind relays that delay, cut and damage, and with a
+# disk that takes nothing.
 #
 # REAL_FAULTS=N: the seeds from 1 to N, instead of a few that take not long.
 set -u
@@ -13,7 +14,8 @@ seeds="4 $quick" # the first is one where a worker comes again, and waits in vai
 [ -z "${REAL_FAULTS:-}" ] || seeds=$(seq 1 "$REAL_FAULTS")
 
 drive() { # seed
-    FIRST=$1 SEEDS=1 TELL=seed-$1 "$BUILD/tests/cluster/faults" 2>simulated.$1 || { cat "simulated.$1"; return 1; }
+    FIRST=$1 SEEDS=1 TELL=seed-$1 "$BUILD/tests/cluster/faults" 2>simulated.$1 ||
+        { cat "simulated.$1"; return 1; }
     python3 "$tests/real_faults.py" --faults="seed-$1" >real.$1 2>&1 || { cat "real.$1"; return 1; }
 }
 

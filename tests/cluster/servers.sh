@@ -1,10 +1,11 @@
 #!/bin/bash
-# Several parameter servers, and none: clusters where each has a slice of the weights. That the slices together train as one
-# process does, that the counts of all of them come together, and that whoever is killed, interrupted, missing or of another
-# opinion is named by all others, which end by themselves; and that it then goes on from the checkpoint.
+# Several parameter servers, and none: clusters where each has a slice of the weights. That the slices
+# together train as one process does, that the counts of all of them come together, and that whoever is
+# killed, interrupted, missing or of another opinion is named by all others, which end by themselves; and that
+# it then goes on from the checkpoint.
 #
-# ps0 leads: it writes to run/. The other parameter servers and their workers are told to write to elsewhere/, and must not. With
-# none the chief w0 leads.
+# ps0 leads: it writes to run/. The other parameter servers and their workers are told to write to elsewhere/,
+# and must not. With none the chief w0 leads.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -24,7 +25,11 @@ start_all() { # parameter servers, workers, options for all...; sets $all
     all=''
     for ((i = servers - 1; i >= 0; i--)); do start_ps $i "$@"; done
     for ((i = workers - 1; i >= 0; i--)); do
-        if [ $servers -gt 0 ]; then start_worker $i --out=elsewhere "$@"; else start_worker $i --replace --out=run "$@"; fi
+        if [ $servers -gt 0 ]; then
+            start_worker $i --out=elsewhere "$@"
+        else
+            start_worker $i --replace --out=run "$@"
+        fi
     done
     for ((i = 0; i < servers; i++)); do all+="ps$i "; done
     for ((i = 0; i < workers; i++)); do all+="w$i "; done
@@ -45,9 +50,10 @@ same_alone() { # label, devices, options...
     same_weights "$label" run alone
 }
 
-# A batch goes as number, weights of the leader's slice behind a request, gradient behind a loss; a worker that has none for a
-# round, or until the next epoch, is told so. With so many shards, so many at the leader, so often told that there is none.
-# Under local-sgd and easgd all vectors go when they are averaged, instead, each way; those of a pause in a frame of their own.
+# A batch goes as number, weights of the leader's slice behind a request, gradient behind a loss; a worker
+# that has none for a round, or until the next epoch, is told so. With so many shards, so many at the leader,
+# so often told that there is none. Under local-sgd and easgd all vectors go when they are averaged, instead,
+# each way; those of a pause in a frame of their own.
 wire_of() { # shards, at the leader, times
     local slice="64 * (lines * $2 // $1)"
     echo "(lambda sent, received: (sent - steps * $slice, received - steps * $slice) if not strategy.startswith(('local-sgd', 'easgd')) else (0, 0) if 0 < sent < 0.8 * steps * $slice and (received - sent) in range(0, 64 * 8 + 1, 64) else (sent, received))(wire_sent - steps * (128 + 128) - 128 * $3, wire_received - steps * 128)"
@@ -61,25 +67,31 @@ adds_up='rows == steps == sum(w["steps"] for w in per_worker)
     and 0 <= wire_sent + wire_received - sum(int(r["wire_bytes"]) for r in log) <= (wire_sent if strategy.startswith(("local-sgd", "easgd")) else 128 * 8)'
 adds_up=${adds_up//$'\n'/}
 
-others_are_named() { # victim's pattern, names...: all say it, or name one of them that does: it may have ended first
+others_are_named() { # victim's pattern, names...: all say it, or name one of them that does: it may have
+    # ended first
     local pattern=$1 name other
     shift
     for name; do
         for other; do
-            if grep -Eq "^trainer: .*127.0.0.1:$((port + ${other##*[a-z]}))[^0-9]" "$name.err" && grep -Eq -- "$pattern" "$other.err"; then continue 2; fi
+            if grep -Eq "^trainer: .*127.0.0.1:$((port + ${other##*[a-z]}))[^0-9]" "$name.err" &&
+                grep -Eq -- "$pattern" "$other.err"; then
+                continue 2
+            fi
         done
         says "$name" "$pattern"
     done
 }
 
 in_time() { # label, seconds at most, since $began
-    [ $((SECONDS - began)) -le "$2" ] || fail "$1: the others took $((SECONDS - began)) s to end, expected at most $2"
+    [ $((SECONDS - began)) -le "$2" ] ||
+        fail "$1: the others took $((SECONDS - began)) s to end, expected at most $2"
 }
 
 half=$((timeout / 2)) soon=$((timeout + 2))
 has_checkpoint() { [ -s run/checkpoint/state.safetensors ]; }
 
-# --- every strategy and variant over two parameter servers; what has rounds has the bits of a run in one process ---
+# --- every strategy and variant over two parameter servers; what has rounds has the bits of a run in one
+# process ---
 # Workers of whom the two counted another staleness: the other's count is in the summary, but not in the log.
 unlike='sum(w["staleness_mean"] * w["steps"] * 2 != 2 * sum(int(r["staleness"]) for r in log if r["worker"] == str(i)) for i, w in enumerate(per_worker))'
 far=0
@@ -90,16 +102,23 @@ for strategy in $(for name in $(names_of strategies); do variants_of "$name"; do
             start_ps $task $small --strategy="$strategy"
             ends 2 ps$task
             says ps$task "--strategy=$strategy: expected one parameter server, found 2"
-            [ "$(wc -l <ps$task.err)" -eq 1 ] || fail "$strategy: expected one line, found: $(cat ps$task.err)"
+            [ "$(wc -l <ps$task.err)" -eq 1 ] ||
+                fail "$strategy: expected one line, found: $(cat ps$task.err)"
         done
         continue
     fi
-    case $strategy in sync | local-sgd*) updates=20 stalest=0 ;; easgd) updates=40 stalest=0 ;; ssp) updates=40 stalest=10 ;; *) updates=40 stalest=40 ;; esac
+    case $strategy in
+    sync | local-sgd*) updates=20 stalest=0 ;;
+    easgd) updates=40 stalest=0 ;;
+    ssp) updates=40 stalest=10 ;;
+    *) updates=40 stalest=40 ;;
+    esac
     start_cluster 2 2 --quiet $small --epochs=2 --strategy="$strategy"
     ends 0 $all
     same_results $all
-    summary_is "$strategy" '(rows, steps, examples, lost_workers, dropped)' '(40, 40, 640, 0, 0)' "(updates, staleness['max'] <= $stalest)" \
-        "($updates, True)" "$adds_up" True "$(wire_of 2 1 4)" '(0, 0)'
+    summary_is "$strategy" '(rows, steps, examples, lost_workers, dropped)' '(40, 40, 640, 0, 0)' \
+        "(updates, staleness['max'] <= $stalest)" "($updates, True)" "$adds_up" True "$(wire_of 2 1 4)" \
+        '(0, 0)'
     case $strategy in
     sync | local-sgd*) same_alone "$strategy" cpu:0,cpu:1 $small --epochs=2 --strategy="$strategy" ;;
     *) far=$((far + $(look summary run "$unlike"))) ;;
@@ -117,7 +136,8 @@ done
 
 # --- settings that reach over slices: optimizer, norm, decay, data, shards ---
 odd="--dataset=digits:take=320 --model=mlp:hidden=21 --batch=16 --epochs=1 --quiet" # 101 cache lines
-like_one() { # parameter servers, workers, shards, at the leader, devices, told that there is no batch, options...
+like_one() { # parameter servers, workers, shards, at the leader, devices, told that there is no batch,
+    # options...
     local servers=$1 workers=$2 shards=$3 here=$4 devices=$5 idle=$6 label="${*:7}, $1 parameter servers"
     shift 6
     start_cluster $servers $workers $odd "$@"
@@ -129,13 +149,16 @@ like_one() { # parameter servers, workers, shards, at the leader, devices, told 
 two=cpu:0,cpu:1
 like_one 2 2 2 1 $two 2 --strategy=sync --optimizer=adam:rate=0.01 --clip=0.5
 like_one 3 2 3 1 $two 2 --strategy=local-sgd --optimizer=adam:rate=0.01 --decay=0.01 --schedule=cosine
-like_one 2 3 2 1 cpu:0,cpu:1,cpu:2 4 --strategy=sync --decay=0.01 --schedule=cosine # 20 batches: one has none in the last round
+# 20 batches: one has none in the last round.
+like_one 2 3 2 1 cpu:0,cpu:1,cpu:2 4 --strategy=sync --decay=0.01 --schedule=cosine
 like_one 3 2 3 1 $two 2 --strategy=sync --clip=0.5 --data-sharding=split --seed=7
 like_one 2 2 4 2 $two 2 --strategy=local-sgd:every=3 --shards=3 --data-sharding=all
-like_one 2 2 101 86 $two 2 --strategy=sync --shards=4 --shard-by=round-robin --optimizer=nesterov:rate=0.05 # two arrays of 84 + 2 lines
+# Two arrays of 84 + 2 lines.
+like_one 2 2 101 86 $two 2 --strategy=sync --shards=4 --shard-by=round-robin --optimizer=nesterov:rate=0.05
 like_one 1 2 1 1 $two 2 --strategy=sync
 
-# --- parameter server 1 is killed; then it goes on; then parameter server 0 is; then it goes on, with the bits of one run ---
+# --- parameter server 1 is killed; then it goes on; then parameter server 0 is; then it goes on, with the
+# bits of one run ---
 second() { echo "parameter server (1 \\()?127.0.0.1:$((port + 1))"; } # how they are named
 leader() { echo "parameter server (0 \\()?127.0.0.1:$port"; }
 start_cluster 2 2 $endless --strategy=sync --optimizer=adam:rate=0.001 --checkpoint-every=0.1
@@ -165,7 +188,8 @@ ends 5 ps1 w0 w1
 in_time "killed parameter server 0" $soon
 others_are_named "$(leader)" ps1 w0 w1
 later=$(look examples run)
-[ "$later" -gt "$examples" ] || fail "killed parameter server 0: $later examples in the checkpoint, expected more than $examples"
+[ "$later" -gt "$examples" ] ||
+    fail "killed parameter server 0: $later examples in the checkpoint, expected more than $examples"
 
 touch mark
 go_on --epochs=1000000
@@ -174,14 +198,16 @@ signal INT ps0
 ends 130 ps0
 ends 5 ps1 w0 w1
 examples=$(look examples run)
-says ps0 "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
+says ps0 \
+    "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
 for name in ps1 w0 w1; do says $name "$(leader).* ended: interrupted after $examples examples"; done
 passes=$((examples / 320 + 2))
 go_on --epochs=$passes
 ends 0 $all
 same_results $all
 summary_is "resumed" '(steps, examples)' "($((passes * 20)), $((passes * 320)))"
-same_alone "killed, interrupted, resumed" $two $small --epochs=$passes --strategy=sync --optimizer=adam:rate=0.001
+same_alone "killed, interrupted, resumed" $two $small --epochs=$passes --strategy=sync \
+    --optimizer=adam:rate=0.001
 
 # --- where nobody waits for anybody, a parameter server is missed all the same ---
 for victim in ps1 ps0; do
@@ -193,7 +219,11 @@ for victim in ps1 ps0; do
     others=${all/$victim /}
     ends 5 $others
     in_time "async-lockfree: killed $victim" $soon
-    if [ $victim = ps1 ]; then others_are_named "$(second)" $others; else others_are_named "$(leader)" $others; fi
+    if [ $victim = ps1 ]; then
+        others_are_named "$(second)" $others
+    else
+        others_are_named "$(leader)" $others
+    fi
 done
 
 # --- parameter server 1 stands still, or is interrupted ---
@@ -246,7 +276,8 @@ goes_on INT 130 --strategy=sharded
 goes_on STOP 137 --strategy=async-locked
 goes_on 9 137 --strategy=sync --on-loss=continue
 
-# --- parameter servers that disagree: both values are said, the leader and all who wait for it end, the other waits on ---
+# --- parameter servers that disagree: both values are said, the leader and all who wait for it end, the other
+# waits on ---
 short="$small --epochs=1"
 meet=${slow:+4} meet=${meet:-0.5} # seconds in which those who are there have met
 disagree() { # option of ps 1, what is said
@@ -323,7 +354,8 @@ start_ps 1 $short
 ends 0 ps0 ps1 w0
 same_results ps0 ps1 w0
 
-# --- parameter server 1 is killed while all wait, and comes again; then it stands still when all have come ---
+# --- parameter server 1 is killed while all wait, and comes again; then it stands still when all have
+# come ---
 new_cluster 2 2
 rm -rf run
 start_ps 1 $short
@@ -387,7 +419,8 @@ done
 ends 0 w0 w1
 same_results w0 w1
 rm -rf run
-mv "$(sed -n 's/^logs, model and checkpoint go to //p' w0.out)" run || fail "TF_CONFIG: the chief did not say where the model is"
+mv "$(sed -n 's/^logs, model and checkpoint go to //p' w0.out)" run ||
+    fail "TF_CONFIG: the chief did not say where the model is"
 copy=$(sed -n 's/^trainer: the model is in //p' w1.err)
 [ -d "$copy" ] || copy=run/worker-1
 same_weights "TF_CONFIG" run "$copy"
@@ -399,14 +432,17 @@ summary_is "TF_CONFIG" "(devices, [w['device'] for w in per_worker])" "('cpu:0,c
 threads=$(look summary run threads)
 same_alone "TF_CONFIG" $two $data --threads="$threads"
 cores=$(nproc) own=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
-for w in 0 1; do says w$w "^trainer: 2 workers on this machine share its $cores cores?: $own threads? per device here\$"; done
+for w in 0 1; do
+    says w$w "^trainer: 2 workers on this machine share its $cores cores?: $own threads? per device here\$"
+done
 
 # --- mirrored, on one machine: no process is pinned to a core that another has been pinned to ---
 cores_of() { # name: those that its device's thread may use, one a line
     local task from to
     for task in /proc/"$(pid_of "$1")"/task/*; do
         [ "$(cat "$task/comm" 2>/dev/null)" = cpu:0 ] || continue
-        sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$task/status" | tr , '\n' | while IFS=- read -r from to; do
+        sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$task/status" |
+            tr , '\n' | while IFS=- read -r from to; do
             seq "$from" "${to:-$from}"
         done
     done
@@ -414,12 +450,16 @@ cores_of() { # name: those that its device's thread may use, one a line
 for typed in '' --threads=1; do
     new_cluster 0 2
     rm -rf run
-    for w in 0 1; do start w$w "$TRAINER" --job=worker --task=$w $hosts --devices=cpu:0 --out=run $endless $typed; done
+    for w in 0 1; do
+        start w$w "$TRAINER" --job=worker --task=$w $hosts --devices=cpu:0 --out=run $endless $typed
+    done
     wait_until is_training
     for w in 0 1; do
-        [ "$(cores_of w$w | wc -l)" -eq "$cores" ] || fail "mirrored $typed: w$w computes on core $(cores_of w$w | xargs) of $cores"
+        [ "$(cores_of w$w | wc -l)" -eq "$cores" ] ||
+            fail "mirrored $typed: w$w computes on core $(cores_of w$w | xargs) of $cores"
     done
-    [ -z "$typed" ] || ! grep -H 'share its' w?.err || fail "mirrored: a --threads that was typed does not win"
+    [ -z "$typed" ] || ! grep -H 'share its' w?.err ||
+        fail "mirrored: a --threads that was typed does not win"
     signal INT w0
     ends 130 w0
     ends 5 w1
@@ -432,14 +472,17 @@ mirror() { # workers, told that there is no batch, options...
     start_cluster 0 $workers --quiet $odd --epochs=2 "$@"
     ends 0 $all
     same_results $all
-    summary_is "$label" "$adds_up" True "$(wire_of $workers 1 $idle)" '(0, 0)' '(steps, updates)' "(40, $updates)"
+    summary_is "$label" "$adds_up" True "$(wire_of $workers 1 $idle)" '(0, 0)' '(steps, updates)' \
+        "(40, $updates)"
     for ((w = 1; w < workers; w++)); do same_weights "$label" run run/worker-$w; done
-    [ $workers -eq 1 ] || [ "$(ls run/worker-1)" = model.safetensors ] || fail "$label: worker 1 wrote $(ls run/worker-1)"
+    [ $workers -eq 1 ] || [ "$(ls run/worker-1)" = model.safetensors ] ||
+        fail "$label: worker 1 wrote $(ls run/worker-1)"
     for ((w = 0; w < workers; w++)); do devices+=${devices:+,}cpu:$w; done
     [[ $* == *async* ]] || same_alone "$label" $devices $odd --epochs=2 "$@"
 }
 updates=20 mirror 2 4 --strategy=sync --optimizer=adam:rate=0.01 --clip=0.5
-updates=14 mirror 3 8 --strategy=sync --decay=0.01 # 40 batches in rounds of 3, with an empty one in the last of each epoch
+# 40 batches in rounds of 3, with an empty one in the last of each epoch.
+updates=14 mirror 3 8 --strategy=sync --decay=0.01
 updates=20 mirror 2 4 --strategy=local-sgd --data-sharding=split
 updates=40 mirror 2 4 --strategy=async-lockfree
 updates=40 mirror 1 2 --strategy=sync
@@ -487,14 +530,16 @@ signal INT w0
 ends 130 w0
 ends 5 w1
 examples=$(look examples run)
-says w0 "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
+says w0 \
+    "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
 says w1 "the process (0 \\()?127.0.0.1:$port\\)? ended: interrupted after $examples examples"
 without_ps "interrupted"
 passes=$((examples / 320 + 2))
 start_all 0 2 --resume=run --epochs=$passes
 ends 0 w0 w1
 same_results w0 w1
-[ "$(grep -c '^Epoch ' w0.out)" -ge 1 ] && ! grep -q '^Epoch ' w1.out || fail "a line per epoch, at the leader: $(cat w0.out)"
+[ "$(grep -c '^Epoch ' w0.out)" -ge 1 ] && ! grep -q '^Epoch ' w1.out ||
+    fail "a line per epoch, at the leader: $(cat w0.out)"
 summary_is "mirrored, resumed" examples $((passes * 320))
 same_weights "mirrored, resumed" run run/worker-1
 same_alone "mirrored, interrupted, resumed" $two $small --epochs=$passes --optimizer=adam:rate=0.001
@@ -525,9 +570,11 @@ for missing in 0 1; do
 done
 new_cluster 0 2
 start_worker 1 --replace --out=run $short --seed=2
-start_worker 0 --replace --out=run $short --start-timeout=$((late * 5)) # it waits on where the other one has ended before it was asked
+# It waits on where the other one has ended before it was asked.
+start_worker 0 --replace --out=run $short --start-timeout=$((late * 5))
 ends 5 w0 w1
-others_are_named '--seed (1, the process that it came to has 2|2, the process that it came to has 1)' w0 # whichever was refused first
+# Whichever was refused first.
+others_are_named '--seed (1, the process that it came to has 2|2, the process that it came to has 1)' w0
 without_ps "one disagrees"
 
 # --- anybody, at any moment ---
@@ -538,10 +585,12 @@ for ((k = 0; k < kills; k++)); do
     loss=$(shuf -n 1 -e auto stop continue)
     servers=$((k % 2 * 2))
     workers=$((servers > 0 ? 2 : 3))
-    start_cluster $servers $workers --quiet $small --epochs=400 --strategy="$strategy" --on-loss="$loss" --timeout=2 --start-timeout=1 --checkpoint-every=0.02
+    start_cluster $servers $workers --quiet $small --epochs=400 --strategy="$strategy" --on-loss="$loss" \
+        --timeout=2 --start-timeout=1 --checkpoint-every=0.02
     victim=$(shuf -n 1 -e $all)
     moment=0.$((RANDOM % 5))$((RANDOM % 10))
-    kill_one "kill $k ($victim of $servers + $workers after $moment s, $strategy, $loss)" "$victim" $moment $all
+    kill_one "kill $k ($victim of $servers + $workers after $moment s, $strategy, $loss)" \
+        "$victim" $moment $all
 done
 
 [ $failures -eq 0 ]

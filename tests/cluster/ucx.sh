@@ -1,6 +1,7 @@
 #!/bin/bash
-# Clusters over UCX, with real processes: as many bits as over any other link, nothing listens where other machines could reach it, who is
-# killed is named, one side without it keeps to TCP and both say so, and what it cannot do is refused in a line. And --link in general.
+# Clusters over UCX, with real processes: as many bits as over any other link, nothing listens where other
+# machines could reach it, who is killed is named, one side without it keeps to TCP and both say so, and what
+# it cannot do is refused in a line. And --link in general.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -9,14 +10,17 @@ set -u
 # --- links of any build ---
 refused_with 2 '--link=shm contradicts --no-shared-memory' --link=shm --no-shared-memory
 new_cluster 1 1
-run 5 --job=worker --task=0 --ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port --link=shm --start-timeout=0.3
-tail -n 1 err | grep -q 'after 0.3 s: no process of this machine and user shares memory there, which --link=shm expects$' ||
+run 5 --job=worker --task=0 --ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port --link=shm \
+    --start-timeout=0.3
+tail -n 1 err | grep -q \
+    'after 0.3 s: no process of this machine and user shares memory there, which --link=shm expects$' ||
     fail "nobody shares memory: $(cat err)"
-refused_with 2 '--link=ucx: the lanes of a sweep have no use for it, expected auto or tcp' sweep --vary=batch=16,32 --devices=none \
-    --listen=127.0.0.1:$port --link=ucx
+refused_with 2 '--link=ucx: the lanes of a sweep have no use for it, expected auto or tcp' \
+    sweep --vary=batch=16,32 --devices=none --listen=127.0.0.1:$port --link=ucx
 
 # --- memory or nothing ---
-start ps "$TRAINER" --job=ps --task=0 --ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port $small --epochs=2 --link=shm --out=run
+start ps "$TRAINER" --job=ps --task=0 --ps-hosts=127.0.0.1:$port \
+    --worker-hosts=127.0.0.1:$worker_port $small --epochs=2 --link=shm --out=run
 hosts="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port"
 start_worker 0 --link=tcp
 ends 5 w0
@@ -33,8 +37,10 @@ fi
 code=$?
 reason=$(tail -n 1 err)
 case $reason in
-'trainer: this build has no UCX: install its headers (libucx-dev), then make again') [ $code -eq 2 ] || fail "without UCX: exit code $code" ;;
-'trainer: libucp.so.0: '*'; expected UCX 1.13 or later (libucx0)') [ $code -eq 4 ] || fail "without UCX: exit code $code" ;;
+'trainer: this build has no UCX: install its headers (libucx-dev), then make again')
+    [ $code -eq 2 ] || fail "without UCX: exit code $code" ;;
+'trainer: libucp.so.0: '*'; expected UCX 1.13 or later (libucx0)')
+    [ $code -eq 4 ] || fail "without UCX: exit code $code" ;;
 *) reason='' ;;
 esac
 if [ -n "$reason" ]; then
@@ -77,8 +83,10 @@ for more in '' --no-shared-memory; do # UCX's own shared memory; its TCP
         signal 9 $victim
         ends 137 $victim
         ends 5 $left
-        [ "$victim" = ps ] || says ps "worker 1 \\(127.0.0.1:[0-9]+ cpu:0\\): the connection was closed by the peer"
-        [ "$victim" = w1 ] || says w0 "the parameter server 127.0.0.1:$port: the connection was closed by the peer"
+        [ "$victim" = ps ] ||
+            says ps "worker 1 \\(127.0.0.1:[0-9]+ cpu:0\\): the connection was closed by the peer"
+        [ "$victim" = w1 ] ||
+            says w0 "the parameter server 127.0.0.1:$port: the connection was closed by the peer"
     done
 done
 
@@ -117,15 +125,19 @@ says w0 "the parameter server 0 \\(127.0.0.1:$port\\) has no --link=ucx: the con
 # --- what it cannot do ---
 "$TRAINER" keygen key >out 2>&1
 run 2 --job=worker --task=0 $hosts --link=ucx --secret-file=key
-tail -n 1 err | grep -qx 'trainer: UCX does not encrypt, and there is a key: expected another --link, or no key' || fail "with a key: $(cat err)"
+tail -n 1 err |
+    grep -qx 'trainer: UCX does not encrypt, and there is a key: expected another --link, or no key' ||
+    fail "with a key: $(cat err)"
 run 2 --job=worker --task=0 --ps-hosts=192.0.2.1:1 --worker-hosts=192.0.2.1:2 --link=ucx --start-timeout=1
-tail -n 1 err | grep -q 'is not an address of this machine alone: expected --secret-file=FILE' || fail "another machine: $(cat err)"
+tail -n 1 err | grep -q 'is not an address of this machine alone: expected --secret-file=FILE' ||
+    fail "another machine: $(cat err)"
 
 # --- who is ready before the connection has gone over is not held for ready: each start is another order ---
 for i in 1 2 3 4 5 6; do
     new_cluster 0 3
     for w in 2 0 1; do
-        start_worker $w --workers=2..3 --link=ucx --timeout=20 --start-timeout=20 --dataset=iris --model=softmax --epochs=400 --replace --out=joined
+        start_worker $w --workers=2..3 --link=ucx --timeout=20 --start-timeout=20 --dataset=iris \
+            --model=softmax --epochs=400 --replace --out=joined
     done
     ends 0 w0 w1 w2
     ! grep -h 'lost:' w0.err w1.err w2.err || fail "joined over UCX, start $i: somebody was lost"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# trainer bench: a row for every variant of every registered strategy and for both baselines, figures that agree with the runs'
-# own, rows for what failed, what an interrupt leaves, and one line for what it does not take. Nothing here depends on speed.
+# trainer bench: a row for every variant of every registered strategy and for both baselines, figures that
+# agree with the runs' own, rows for what failed, what an interrupt leaves, and one line for what it does not
+# take. Nothing here depends on speed.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -16,7 +17,8 @@ bench() { # exit code expected, options...
     code=$?
     [ $code -eq "$want" ] || fail "bench $*: exit code $code, expected $want: $(cat err)"
     ! LC_ALL=C grep -n '[[:cntrl:]]' out err || fail "bench $*: control characters in its output"
-    awk 'length > 80 && NF > 1 { exit 1 }' out || fail "bench $*: a line of more than 80 columns: $(awk 'length > 80' out)"
+    awk 'length > 80 && NF > 1 { exit 1 }' out ||
+        fail "bench $*: a line of more than 80 columns: $(awk 'length > 80' out)"
 }
 
 refused() { # pattern of the one line, options...
@@ -30,7 +32,8 @@ refused() { # pattern of the one line, options...
 }
 
 cat >look.py <<'PYTHON'
-# look.py FOLDER REPEATS RUNS: bench.csv and runs.csv against the summaries of the runs; prints the names of the rows.
+# look.py FOLDER REPEATS RUNS: bench.csv and runs.csv against the summaries of the runs; prints the names of
+# the rows.
 import csv, json, math, os, re, statistics, sys
 folder, repeats, runs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
@@ -61,9 +64,9 @@ for row in rows:
         s = json.load(open(path))
         done.append(s)
         assert s["seed"] == int(r["seed"]) and s["interrupted"] is False, s
-        for key in ("examples_per_s", "train_seconds", "target_s", "test_accuracy", "test_cost", "final_cost", "compute_share",
-                    "input_share", "pull_share", "push_share", "wait_share", "updates", "lost_updates", "dropped", "bytes_moved",
-                    "lost_workers"):
+        for key in ("examples_per_s", "train_seconds", "target_s", "test_accuracy", "test_cost", "final_cost",
+                    "compute_share", "input_share", "pull_share", "push_share", "wait_share", "updates",
+                    "lost_updates", "dropped", "bytes_moved", "lost_workers"):
             near(r[key], s[key], f"{name}, run {r['repeat']}, {key}")
         for key in ("mean", "p99", "max"):
             near(r[f"staleness_{key}"], s["staleness"][key], f"{name}, staleness {key}")
@@ -77,14 +80,17 @@ for row in rows:
         near(row[f"{key}_sd"], statistics.stdev(values) if len(values) > 1 else None, f"{name}, sd {key}")
     for key in ("compute_share", "wait_share", "updates", "lost_updates", "dropped", "bytes_moved"):
         near(row[key], statistics.mean(s[key] for s in done) if done else None, f"{name}, {key}")
-    near(row["staleness_mean"], statistics.mean(s["staleness"]["mean"] for s in done) if done else None, f"{name}, staleness")
-    near(row["staleness_max"], max([s["staleness"]["max"] for s in done], default=0), f"{name}, oldest gradient")
+    near(row["staleness_mean"], statistics.mean(s["staleness"]["mean"] for s in done) if done else None,
+         f"{name}, staleness")
+    near(row["staleness_max"], max([s["staleness"]["max"] for s in done], default=0),
+         f"{name}, oldest gradient")
     reached = [s["target_s"] for s in done if s["target_s"] is not None]
     near(row["target_s"], statistics.mean(reached) if reached else None, f"{name}, target")
     assert int(row["target_runs"]) == len(reached), row
     near(row["speedup_one"], float(row["examples_per_s"]) / float(one["examples_per_s"]), f"{name}, speed-up")
     if len(rows) > 1 and rows[1]["baseline"] == "1":
-        near(row["speedup_all"], float(row["examples_per_s"]) / float(rows[1]["examples_per_s"]), f"{name}, speed-up, all cores")
+        near(row["speedup_all"], float(row["examples_per_s"]) / float(rows[1]["examples_per_s"]),
+             f"{name}, speed-up, all cores")
     for key in ("waited_at_share", "waited_for_share"):
         assert not float(row[key]) > 1 + 1e-9, row
     if done and row["baseline"] == "0":
@@ -102,19 +108,24 @@ one device, all cores"
 bench 0 --epochs=1 --repeats=2 --target-accuracy=0.01 --out=all
 count=$(wc -l <all/bench.csv)
 look all 2 $((2 * (count - 1)))
-[ "$(head -n "$(wc -l <<<"$baselines")" names)" = "$baselines" ] || fail "all: the baselines are not first: $(cat names)"
+[ "$(head -n "$(wc -l <<<"$baselines")" names)" = "$baselines" ] ||
+    fail "all: the baselines are not first: $(cat names)"
 for name in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
     grep -Eqx "$name(:.*)?" names || fail "all: no row for $name: $(cat names)"
 done
 sed ':a; N; $!ba; s/\n  */ /g' out >sentences # unfolded
 while IFS= read -r name; do
     [ "$(grep -Ec "^$name( |$)" out)" -eq 2 ] || fail "all: $name has not two rows of figures: $(cat out)"
-    grep -qx "$name" <<<"$baselines" || grep -q "^$name: .*one device" sentences || fail "all: no sentence about $name: $(cat out)"
+    grep -qx "$name" <<<"$baselines" || grep -q "^$name: .*one device" sentences ||
+        fail "all: no sentence about $name: $(cat out)"
 done <names
 [ "$(sort names | uniq -d | wc -l)" -eq 0 ] || fail "all: a strategy is there twice: $(cat names)"
-[ "$(grep -c '^trainer: run [0-9]* of [0-9]*: ' err)" -eq $((2 * (count - 1))) ] || fail "all: not a line a run: $(cat err)"
-grep -q '  to target: seconds of training until the accuracy is 1 %' out || fail "all: the target is not explained: $(cat out)"
-tail -n 1 out | grep -qx 'bench.csv, runs.csv and all runs are in all' || fail "all: does not say where the files are: $(tail -n 1 out)"
+[ "$(grep -c '^trainer: run [0-9]* of [0-9]*: ' err)" -eq $((2 * (count - 1))) ] ||
+    fail "all: not a line a run: $(cat err)"
+grep -q '  to target: seconds of training until the accuracy is 1 %' out ||
+    fail "all: the target is not explained: $(cat out)"
+tail -n 1 out | grep -qx 'bench.csv, runs.csv and all runs are in all' ||
+    fail "all: does not say where the files are: $(tail -n 1 out)"
 ! grep -q ' never ' out || fail "an accuracy of 1 % is not reached: $(cat out)"
 
 # Same seed, same data: one worker of a repeatable strategy trains to the same bits as the baseline.
@@ -129,42 +140,57 @@ assert rows[0]["test_accuracy_sd"] == "nan"
 PYTHON
 
 # --- a list: commas between strategies, and inside one ---
-bench 0 --quiet --epochs=1 --repeats=1 --strategies="sync,async-lockfree:apply=server,apply=worker,async-lockfree" --out=list
+bench 0 --quiet --epochs=1 --repeats=1 \
+    --strategies="sync,async-lockfree:apply=server,apply=worker,async-lockfree" --out=list
 look list 1 $((3 + $(wc -l <<<"$baselines")))
-[ "$(tail -n 3 names | tr '\n' ' ')" = "sync async-lockfree:apply=server,apply=worker async-lockfree " ] || fail "a list became: $(cat names)"
+[ "$(tail -n 3 names | tr '\n' ' ')" = "sync async-lockfree:apply=server,apply=worker async-lockfree " ] ||
+    fail "a list became: $(cat names)"
 [ -s "list/async-lockfree-apply=server-apply=worker/1/summary.json" ] || fail "a list: folders: $(ls list)"
-grep -qx "async-lockfree:apply=server,apply=worker" out || fail "a name that is too long has no line of its own: $(cat out)"
+grep -qx "async-lockfree:apply=server,apply=worker" out ||
+    fail "a name that is too long has no line of its own: $(cat out)"
 
-# --- runs that fail: a row that says so, and the others go on; in rounds, so that the worker surely comes to its step ---
+# --- runs that fail: a row that says so, and the others go on; in rounds, so that the worker surely comes to
+# its step ---
 bench 4 --quiet --epochs=1 --repeats=2 --strategies=sync,local-sgd --fail=worker:1@step:3 --out=failing
 look failing 2 $((2 * (2 + $(wc -l <<<"$baselines"))))
 grep -Eq "^sync +failed$" out || fail "no row for what failed: $(cat out)"
 grep -q "^local-sgd: failed in 2 of 2 runs: worker 1" out || fail "no sentence about what failed: $(cat out)"
-grep -q "^trainer: sync, repeat 1: worker 1" err || fail "the first failure is not the one reported: $(cat err)"
+grep -q "^trainer: sync, repeat 1: worker 1" err ||
+    fail "the first failure is not the one reported: $(cat err)"
 bench 6 --quiet --epochs=3 --repeats=1 --strategies=sync --optimizer=sgd:rate=1e6 --decay=1000 --out=diverged
 look diverged 1 $((1 + $(wc -l <<<"$baselines")))
 grep -Eq '^one device +failed$' out || fail "diverged: $(cat out)"
-bench 0 --quiet --epochs=1 --repeats=2 --strategies=sync --fail=worker:1@step:3 --on-loss=continue --out=going-on
+bench 0 --quiet --epochs=1 --repeats=2 --strategies=sync --fail=worker:1@step:3 --on-loss=continue \
+    --out=going-on
 grep -q '2 workers lost in 2 runs' going-on/bench.csv || fail "lost workers are not told: $(cat out)"
 
-# --- a folder that was used before: nothing of the earlier comparison is left to be mixed up, nothing else is touched ---
+# --- a folder that was used before: nothing of the earlier comparison is left to be mixed up, nothing else is
+# touched ---
 bench 0 --quiet --epochs=1 --repeats=2 --strategies=sync,local-sgd --out=used
 mkdir -p used/sync/3 used/mine/1 used/ssp/1
-for file in used/notes.txt used/sync/notes.txt used/sync/2/plot.svg used/sync/3/steps.csv used/mine/1/steps.csv used/ssp/1/summary.json; do echo mine >$file; done
+for file in used/notes.txt used/sync/notes.txt used/sync/2/plot.svg used/sync/3/steps.csv \
+    used/mine/1/steps.csv used/ssp/1/summary.json; do
+    echo mine >$file
+done
 sed -i '$ a .. 2\nmine/../mine 1\n/ 1' used/.runs
 echo mine >2
 # shellcheck disable=SC2086
-"$TRAINER" bench $small --strategies=backup --dataset=nothing --out=used >out 2>err && fail "a comparison that cannot start"
-[ -s used/bench.csv ] && [ -s used/sync/2/summary.json ] || fail "a comparison that cannot start took the earlier one away"
+"$TRAINER" bench $small --strategies=backup --dataset=nothing --out=used >out 2>err &&
+    fail "a comparison that cannot start"
+[ -s used/bench.csv ] && [ -s used/sync/2/summary.json ] ||
+    fail "a comparison that cannot start took the earlier one away"
 bench 0 --epochs=1 --repeats=1 --strategies=backup --replace --out=used
-grep -qx 'trainer: used had an earlier comparison, which this one replaces' err || fail "used: not told: $(cat err)"
+grep -qx 'trainer: used had an earlier comparison, which this one replaces' err ||
+    fail "used: not told: $(cat err)"
 look used 1 $((1 + $(wc -l <<<"$baselines")))
-wanted=$(printf '%s\n' .runs backup/1 bench.csv mine/1 notes.txt one-device/1 runs.csv ssp/1 sync/2 sync/3 sync/notes.txt)
+wanted=$(printf '%s\n' .runs backup/1 bench.csv mine/1 notes.txt one-device/1 runs.csv ssp/1 sync/2 sync/3 \
+    sync/notes.txt)
 [ "$cores" -le 1 ] || wanted+=$'\n'one-device--all-cores/1
 found=$(cd used && find . -mindepth 1 -maxdepth 2 \( ! -type d -o -path './*/*' \) | sed 's,^\./,,' | sort)
 [ "$found" = "$(sort <<<"$wanted")" ] || fail "used: left $found"
 [ "$(ls -A used/sync/2)" = plot.svg ] || fail "used: left $(ls -A used/sync/2)"
-for file in used/notes.txt used/sync/notes.txt used/sync/2/plot.svg used/sync/3/steps.csv used/mine/1/steps.csv used/ssp/1/summary.json 2; do
+for file in used/notes.txt used/sync/notes.txt used/sync/2/plot.svg used/sync/3/steps.csv \
+    used/mine/1/steps.csv used/ssp/1/summary.json 2; do
     [ "$(cat $file)" = mine ] || fail "used: $file was touched"
 done
 rm used/backup/1/summary.json # as when it was killed
@@ -181,12 +207,14 @@ done
 kill -9 $child
 wait $child 2>/dev/null
 child=
-[ $tries -lt 1500 ] && [ ! -e used/bench.csv ] || fail "killed: the table of the earlier comparison is still there"
+[ $tries -lt 1500 ] && [ ! -e used/bench.csv ] ||
+    fail "killed: the table of the earlier comparison is still there"
 
 # --- interrupted: what is finished stays ---
 has_rows() { [ "$(wc -l 2>/dev/null <stopped/runs.csv || echo 0)" -gt 3 ]; }
 # shellcheck disable=SC2086
-$heeding "$TRAINER" bench $small --epochs=100 --repeats=1000 --strategies="sync,async-lockfree" --out=stopped >out 2>err &
+$heeding "$TRAINER" bench $small --epochs=100 --repeats=1000 --strategies="sync,async-lockfree" \
+    --out=stopped >out 2>err &
 child=$!
 tries=0
 until has_rows || ! kill -0 $child 2>/dev/null; do
@@ -202,21 +230,27 @@ child=
 finished=$(($(wc -l <stopped/runs.csv) - 1))
 [ $finished -ge 3 ] || fail "interrupted: only $finished runs are left"
 look stopped 1000 $finished
-[ "$(tail -n 1 err)" = "trainer: interrupted after $finished of $((1000 * (2 + $(wc -l <<<"$baselines")))) runs" ] || fail "interrupted: said: $(tail -n 1 err)"
+[ "$(tail -n 1 err)" = \
+    "trainer: interrupted after $finished of $((1000 * (2 + $(wc -l <<<"$baselines")))) runs" ] ||
+    fail "interrupted: said: $(tail -n 1 err)"
 grep -Eq '^one device +[0-9]' out || fail "interrupted: no table of what is finished: $(cat out)"
 grep -q 'only [0-9]* of 1000 runs' stopped/bench.csv || fail "interrupted: not told: $(cat out)"
 ! grep failed out || fail "interrupted: the run in hand counts as failed: $(cat out)"
 
 # --- what it does not take ---
 refused 'trainer: bench: takes no --strategy: expected --strategies=*' --strategy=sync
-for option in resume weights; do refused "trainer: bench: takes no --$option: every run of a comparison starts *" --$option=all; done
+for option in resume weights; do
+    refused "trainer: bench: takes no --$option: every run of a comparison starts *" --$option=all
+done
 refused 'trainer: bench: takes no --checkpoint-every: *' --checkpoint-every=1
 refused 'trainer: bench: takes no --print-every: *' --print-every 5
 refused 'trainer: bench: takes no --print-every: *' --print_every=5
 refused 'trainer: bench: takes no arguments, found "sync"' sync
 refused 'trainer: strategy "snyc": unknown; did you mean "sync"\? (one of *)' --strategies="sync,snyc"
-refused 'trainer: strategy "hogwild": unknown; did you mean async-lockfree:apply=worker\? (one of *)' --strategies="sync,hogwild"
-refused 'trainer: async-lockfree: unknown setting "aply"; did you mean "apply"\?' --strategies="async-lockfree:aply=worker"
+refused 'trainer: strategy "hogwild": unknown; did you mean async-lockfree:apply=worker\? (one of *)' \
+    --strategies="sync,hogwild"
+refused 'trainer: async-lockfree: unknown setting "aply"; did you mean "apply"\?' \
+    --strategies="async-lockfree:aply=worker"
 refused 'trainer: --strategies: "sync" is there twice' --strategies="sync,async-lockfree,sync"
 refused 'trainer: strategy "": unknown *' --strategies="sync,"
 refused 'trainer: --repeats=0: expected 1 to *' --repeats=0
@@ -229,13 +263,16 @@ refused 'trainer: --slow: *cpu:9*' --slow=cpu:9=3x
 for option in strategies repeats out epochs target-accuracy; do
     [ "$(grep -Ec "^  --$option=" out)" -eq 1 ] || fail "bench --help: not one line for --$option: $(cat out)"
 done
-! grep -E '^  --(strategy|resume|weights|checkpoint-every|print-every)=' out || fail "bench --help shows what it does not take"
+! grep -E '^  --(strategy|resume|weights|checkpoint-every|print-every)=' out ||
+    fail "bench --help shows what it does not take"
 
 # --- files that cannot be written ---
 touch file
 # shellcheck disable=SC2086
 "$TRAINER" bench $small --epochs=1 --strategies=sync --out=file/below >out 2>err
 code=$?
-if [ $code -ne 3 ] || [ -s out ] || [ "$(wc -l <err)" -ne 1 ]; then fail "a folder that cannot be made: exit code $code: $(cat out err)"; fi
+if [ $code -ne 3 ] || [ -s out ] || [ "$(wc -l <err)" -ne 1 ]; then
+    fail "a folder that cannot be made: exit code $code: $(cat out err)"
+fi
 
 [ $failures -eq 0 ]

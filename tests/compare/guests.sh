@@ -1,7 +1,7 @@
 #!/bin/bash
-# What others can do to a sweep: who only connects keeps no lane out, also where the host has few descriptors; a machine whose disk
-# is full gives its run back and goes, and is not blamed where the host's disk is full; a lane that is stuck in the middle of a file
-# does not keep Ctrl-C waiting.
+# What others can do to a sweep: who only connects keeps no lane out, also where the host has few descriptors;
+# a machine whose disk is full gives its run back and goes, and is not blamed where the host's disk is full; a
+# lane that is stuck in the middle of a file does not keep Ctrl-C waiting.
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
@@ -10,7 +10,8 @@ settings=(--dataset=digits --model=mlp:hidden=100 --threads=1 --epochs=1 --vary=
 lane=(--devices=cpu:0 --threads=1 --no-shared-memory --start-timeout=30)
 listening() { grep -q 'machines join this sweep' "$1.err"; }
 host() { # options...: a sweep that computes nothing itself
-    start host "$TRAINER" sweep "${settings[@]}" --no-shared-memory --devices=none --listen=127.0.0.1:"$port" "$@"
+    start host "$TRAINER" sweep "${settings[@]}" --no-shared-memory --devices=none \
+        --listen=127.0.0.1:"$port" "$@"
 }
 statuses() { cut -d, -f2 "$1/sweep.csv" | tr '\n' ' '; }
 
@@ -24,8 +25,8 @@ time.sleep(60)
 PYTHON
 for few in true 'ulimit -n 40'; do
     port=$(free_ports 1)
-    start host bash -c "$few && "'exec "$@"' host "$TRAINER" sweep "${settings[@]}" --no-shared-memory --devices=none \
-        --listen=127.0.0.1:"$port" --out="crowd$few"
+    start host bash -c "$few && "'exec "$@"' host "$TRAINER" sweep "${settings[@]}" \
+        --no-shared-memory --devices=none --listen=127.0.0.1:"$port" --out="crowd$few"
     wait_until listening host
     start crowd python3 crowd.py "$port" 300
     wait_until grep -q here crowd.out
@@ -33,7 +34,8 @@ for few in true 'ulimit -n 40'; do
     ends 0 lane host
     signal 9 crowd
     finish crowd
-    [ "$(statuses "crowd$few")" = 'status finished finished finished ' ] || fail "a crowd: $few: $(cat "crowd$few/sweep.csv")"
+    [ "$(statuses "crowd$few")" = 'status finished finished finished ' ] ||
+        fail "a crowd: $few: $(cat "crowd$few/sweep.csv")"
 done
 
 # --- a machine whose disk is full ---
@@ -51,11 +53,13 @@ says bad 'cannot be written: File too large'
 says host '^trainer: lost: .*File too large; run 1 of 3 goes to another lane$'
 start good "$TRAINER" sweep --join=127.0.0.1:"$port" "${lane[@]}"
 ends 0 good host
-[ "$(statuses machine)" = 'status finished finished finished ' ] || fail "a full machine: $(cat machine/sweep.csv)"
+[ "$(statuses machine)" = 'status finished finished finished ' ] ||
+    fail "a full machine: $(cat machine/sweep.csv)"
 
 # --- a host whose disk is full ---
 port=$(free_ports 1)
-full host "$TRAINER" sweep "${settings[@]}" --no-shared-memory --devices=none --listen=127.0.0.1:"$port" --out=full
+full host "$TRAINER" sweep "${settings[@]}" --no-shared-memory --devices=none --listen=127.0.0.1:"$port" \
+    --out=full
 start good "$TRAINER" sweep --join=127.0.0.1:"$port" "${lane[@]}"
 ends 3 host
 ends 5 good
@@ -63,7 +67,8 @@ says host '^trainer: full/1/.*not written: File too large'
 says good 'the sweep cannot go on'
 ! grep -q lost host.err || fail "a full host: $(cat host.err)"
 run 0 sweep --resume=full --devices=cpu:0
-[ "$(statuses full)" = 'status finished finished finished ' ] || fail "a host that was full: $(cat full/sweep.csv)"
+[ "$(statuses full)" = 'status finished finished finished ' ] ||
+    fail "a host that was full: $(cat full/sweep.csv)"
 
 # --- a run is lost too often: its lane goes before it has sent it back, three times ---
 cat >between.py <<'PYTHON'

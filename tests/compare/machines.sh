@@ -1,6 +1,6 @@
 #!/bin/bash
-# A sweep over several processes: its folder is that of one process, whoever trains a run, also when one of them or the host is
-# killed; who has other data is refused, and so are peers that are none.
+# A sweep over several processes: its folder is that of one process, whoever trains a run, also when one of
+# them or the host is killed; who has other data is refused, and so are peers that are none.
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
@@ -9,25 +9,29 @@ set -u
 settings=(--dataset=digits --model=mlp:hidden=100 --threads=1 --quiet)
 columns() { cut -d, -f1-6,8- "$1/sweep.csv"; } # all but the seconds
 same_table() { # what is tested, two folders
-    [ "$(columns "$2")" = "$(columns "$3")" ] || fail "$1: other tables: $(diff "$2/sweep.csv" "$3/sweep.csv")"
+    [ "$(columns "$2")" = "$(columns "$3")" ] ||
+        fail "$1: other tables: $(diff "$2/sweep.csv" "$3/sweep.csv")"
 }
 files() { (cd "$1" && find . -type f | LC_ALL=C sort); }
 where=. # its folder
 host() { # name, options...: a sweep that computes nothing itself
     local name=$1
     shift
-    start "$name" env -C "$where" "$TRAINER" sweep --quiet --devices=none --listen=127.0.0.1:"$port" --timeout=20 "$@"
+    start "$name" env -C "$where" "$TRAINER" sweep --quiet --devices=none --listen=127.0.0.1:"$port" \
+        --timeout=20 "$@"
 }
 join() { # name, options...
     local name=$1
     shift
-    start "$name" env -C "$where" "$TRAINER" sweep --join=127.0.0.1:"$port" --devices=cpu:0 --threads=1 --timeout=20 --start-timeout=30 --out="of-$name" "$@"
+    start "$name" env -C "$where" "$TRAINER" sweep --join=127.0.0.1:"$port" --devices=cpu:0 --threads=1 \
+        --timeout=20 --start-timeout=30 --out="of-$name" "$@"
 }
 
 # --- two machines ---
 outputs=csv,tensorboard
 ! grep -q TRAINER_PROTOBUF=0 "$BUILD/flags" || outputs=csv,prometheus # two files in any build
-random=("${settings[@]}" --vary=optimizer.rate=log:0.001..1 --vary='batch=16,32' --runs=5 --epochs=9 --outputs=$outputs)
+random=("${settings[@]}" --vary=optimizer.rate=log:0.001..1 --vary='batch=16,32' --runs=5 --epochs=9
+    --outputs=$outputs)
 run 0 sweep "${random[@]}" --devices=cpu:0 --out=alone
 cp out alone.out
 port=$(free_ports 1)
@@ -36,16 +40,21 @@ join second --quiet
 host host "${random[@]}" --out=both
 ends 0 host first second
 same_table 'two machines' alone both
-[ "$(files alone | sed 's/events.out.*//')" = "$(files both | sed 's/events.out.*//')" ] || fail "two machines: other files: $(diff <(files alone) <(files both))"
+[ "$(files alone | sed 's/events.out.*//')" = "$(files both | sed 's/events.out.*//')" ] ||
+    fail "two machines: other files: $(diff <(files alone) <(files both))"
 for n in 1 2 3 4 5; do same_weights 'two machines' alone/$n both/$n; done
 ls -d of-* 2>/dev/null && fail 'runs were left on the machines that had them'
 [ ! -s second.err ] || fail "--quiet: $(cat second.err)"
-tr -d '\\\n' <host.out | grep -Eq 'trainer .* --devices=cpu:0 +--threads=1' || fail "the machine of the best run: $(cat host.out)"
-[ "$(head -n 6 host.out | awk '{ $6 = ""; print }')" = "$(head -n 6 alone.out | awk '{ $6 = ""; print }')" ] || fail "two machines: printed $(cat host.out)"
+tr -d '\\\n' <host.out | grep -Eq 'trainer .* --devices=cpu:0 +--threads=1' ||
+    fail "the machine of the best run: $(cat host.out)"
+[ "$(head -n 6 host.out | awk '{ $6 = ""; print }')" = \
+    "$(head -n 6 alone.out | awk '{ $6 = ""; print }')" ] || fail "two machines: printed $(cat host.out)"
 
-# --- runs that go on elsewhere: at rungs, and after one machine was killed, one interrupted, and the host killed ---
+# --- runs that go on elsewhere: at rungs, and after one machine was killed, one interrupted, and the host
+# killed ---
 # Slow, so that there is always something left to do when a process is killed.
-halving=("${settings[@]}" --model=mlp:hidden=200-100 --method=halving --vary=optimizer.rate=log:0.001..1 --runs=9 --epochs=9 --batch=16)
+halving=("${settings[@]}" --model=mlp:hidden=200-100 --method=halving --vary=optimizer.rate=log:0.001..1
+    --runs=9 --epochs=9 --batch=16)
 run 0 sweep "${halving[@]}" --devices=cpu:0 --out=whole
 ended() { [ "$(cut -d, -f2 halved/sweep.csv 2>/dev/null | grep -c 'stopped\|finished')" -ge "$1" ]; }
 is_running() { grep -q '^[0-9]*,running' halved/sweep.csv; }
@@ -81,22 +90,26 @@ same_table 'killed and resumed' whole halved
 finished=$(awk -F, '$2 == "finished" { print $1; exit }' whole/sweep.csv)
 same_weights 'killed and resumed' "whole/$finished" "halved/$finished"
 
-# --- the host has lanes of its own; a run that fails on another machine is a row; with a key, where this build can encrypt ---
+# --- the host has lanes of its own; a run that fails on another machine is a row; with a key, where this
+# build can encrypt ---
 "$TRAINER" keygen key >out
 secret=(--secret-file=key)
-"$TRAINER" sweep "${secret[@]}" --join=127.0.0.1:1 --start-timeout=0.1 2>&1 | grep -q 'this build cannot encrypt' && secret=()
+"$TRAINER" sweep "${secret[@]}" --join=127.0.0.1:1 --start-timeout=0.1 2>&1 |
+    grep -q 'this build cannot encrypt' && secret=()
 port=$(free_ports 1)
 # Those who join wait for the host, whose own lane is slow, so that the other one finds something to do.
 [ ${#secret[@]} -eq 0 ] || join unknown
 join other "${secret[@]}"
-start host "$TRAINER" sweep "${settings[@]}" --method=grid --vary=optimizer.rate=0.1,1e6,0.2,0.3 --epochs=3 --devices=cpu:0 \
-    --listen=127.0.0.1:"$port" --slow=cpu:0=20x --out=failing "${secret[@]}"
+start host "$TRAINER" sweep "${settings[@]}" --method=grid --vary=optimizer.rate=0.1,1e6,0.2,0.3 --epochs=3 \
+    --devices=cpu:0 --listen=127.0.0.1:"$port" --slow=cpu:0=20x --out=failing "${secret[@]}"
 if [ ${#secret[@]} -gt 0 ]; then
     ends 5 unknown
-    says unknown 'expects encryption, with the key of its --secret-file|does not hold the key|closed by the peer'
+    says unknown \
+        'expects encryption, with the key of its --secret-file|does not hold the key|closed by the peer'
 fi
 ends 0 host other
-[ "$(cut -d, -f1,2 failing/sweep.csv | tr '\n' ' ')" = 'run,status 1,finished 2,failed 3,finished 4,finished ' ] ||
+[ "$(cut -d, -f1,2 failing/sweep.csv | tr '\n' ' ')" = \
+    'run,status 1,finished 2,failed 3,finished 4,finished ' ] ||
     fail "a failed run: $(cat failing/sweep.csv)"
 
 cat >peer.py <<'PYTHON'
@@ -108,9 +121,12 @@ def header(bytes, type=15, version=int(sys.argv[3]), payload=b""):
 text = lambda words: struct.pack("<I", len(words)) + words
 with socket.create_connection(("127.0.0.1", int(sys.argv[2])), 30) as s:
     hello = text(b"0") + text(b"cpu:0") + struct.pack("<d", 1.0)
-    s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7], "huge": header(4 << 30),
-               "version": header(8, version=99), "type": header(8, type=77), "worker": header(8, 1, payload=bytes(8)),
-               "hello": header(64, payload=b"\xff" * 64), "program": header(len(hello), payload=hello), "silent": b""}[sys.argv[1]])
+    s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7],
+               "huge": header(4 << 30),
+               "version": header(8, version=99), "type": header(8, type=77),
+               "worker": header(8, 1, payload=bytes(8)),
+               "hello": header(64, payload=b"\xff" * 64), "program": header(len(hello), payload=hello),
+               "silent": b""}[sys.argv[1]])
     if sys.argv[1] == "half":
         s.shutdown(socket.SHUT_WR)
     try:
@@ -127,7 +143,8 @@ for i in {1..40}; do echo "$((i % 7)),$((i % 5)),$((i % 3)),$((i % 2))"; done >o
 sed 3s/^3/6/ ours/data.csv >theirs/data.csv
 cmp -s ours/data.csv theirs/data.csv && fail 'the data is the same'
 port=$(free_ports 1)
-where=ours host host --dataset=csv:file=data.csv,header=no --model=softmax --epochs=1 --vary=batch=4,8 --out=../data
+where=ours host host --dataset=csv:file=data.csv,header=no --model=softmax --epochs=1 --vary=batch=4,8 \
+    --out=../data
 where=theirs join other
 ends 5 other
 start silent python3 peer.py silent "$port" "$version" # it takes its time
@@ -160,17 +177,22 @@ ends 0 silent
 says host "refused: 127.0.0.1:[0-9]+: waited 5 s for a lane's hello, found 0 bytes"
 where=ours join right
 ends 0 host right
-[ "$(cut -d, -f2 data/sweep.csv | tr '\n' ' ')" = 'status finished finished ' ] || fail "the right data: $(cat data/sweep.csv)"
+[ "$(cut -d, -f2 data/sweep.csv | tr '\n' ' ')" = 'status finished finished ' ] ||
+    fail "the right data: $(cat data/sweep.csv)"
 
 # --- what does not fit together ---
-refused_with 2 '--batch: expected none beside --join: the sweep at 127.0.0.1:1 has its own' sweep --join=127.0.0.1:1 --batch=3
+refused_with 2 '--batch: expected none beside --join: the sweep at 127.0.0.1:1 has its own' \
+    sweep --join=127.0.0.1:1 --batch=3
 refused_with 2 '--join: "here" has no port, expected host:port' sweep --join=here
 refused_with 2 '--vary: expected none beside --join.*' sweep --join=127.0.0.1:1 --vary=batch=3
-refused_with 5 'the sweep at 127.0.0.1:1: not connected after 0.3 s: Connection refused' sweep --join=127.0.0.1:1 --start-timeout=0.3 --devices=cpu:0
+refused_with 5 'the sweep at 127.0.0.1:1: not connected after 0.3 s: Connection refused' \
+    sweep --join=127.0.0.1:1 --start-timeout=0.3 --devices=cpu:0
 refused_with 2 '--devices=none: expected --listen too.*' sweep --vary=batch=3 --devices=none --out=refused
-refused_with 2 '--vary=dataset: expected one data set.*' sweep --vary='dataset=digits|iris' --listen=127.0.0.1:0 --out=refused
+refused_with 2 '--vary=dataset: expected one data set.*' sweep --vary='dataset=digits|iris' \
+    --listen=127.0.0.1:0 --out=refused
 refused_with 2 '.*127.0.0.1.*' sweep --vary=batch=3 --listen=127.0.0.1 --out=refused
 [ ! -e refused ] || fail 'a sweep that could not start made a folder'
 run 5 sweep --vary=batch=3 --devices=none --listen=127.0.0.1:0 --start-timeout=0.3 --out=nobody
-grep -q 'no machine has joined for 0.3 s (--start-timeout); go on with: trainer sweep --resume=nobody' err || fail "nobody: $(cat err)"
+grep -q 'no machine has joined for 0.3 s (--start-timeout); go on with: trainer sweep --resume=nobody' err ||
+    fail "nobody: $(cat err)"
 exit $((failures > 0))

@@ -1,6 +1,7 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # several words
-# A run that diverges ends with code 6, and its last good checkpoint stays; one that has learnt nothing says so.
+# A run that diverges ends with code 6, and its last good checkpoint stays; one that has learnt nothing
+# says so.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -19,16 +20,21 @@ fails() { # code, words, options...
 # --- rates that are far too high: whatever becomes of the loss, it is no success ---
 for rate in 1e4 1e6; do
     for strategy in sync async-lockfree; do
-        fails 6 '^trainer: .*(a smaller rate|not finite|nan|infinite)' $small --epochs=20 --optimizer=sgd:rate=$rate --strategy=$strategy --out=high --replace
+        fails 6 '^trainer: .*(a smaller rate|not finite|nan|infinite)' $small --epochs=20 \
+            --optimizer=sgd:rate=$rate --strategy=$strategy --out=high --replace
     done
 done
-fails 6 '^trainer: training diverged: the loss was .* in the first steps and is ' $small --epochs=1 --optimizer=sgd:rate=1e6 --out=short
+fails 6 '^trainer: training diverged: the loss was .* in the first steps and is ' $small --epochs=1 \
+    --optimizer=sgd:rate=1e6 --out=short
 
 # --- what was good before stays, and is named ---
-"$TRAINER" --quiet $small --epochs=2 --optimizer=sgd:rate=0.1 --out=good >out 2>err || fail "a good run: $(cat err)"
+"$TRAINER" --quiet $small --epochs=2 --optimizer=sgd:rate=0.1 --out=good >out 2>err ||
+    fail "a good run: $(cat err)"
 before=$(cksum <good/checkpoint/state.safetensors)
-fails 6 '; go on from update 40 with: trainer --resume=good$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20
-[ "$(cksum <good/checkpoint/state.safetensors)" = "$before" ] || fail "a run that diverged replaced its last good checkpoint"
+fails 6 '; go on from update 40 with: trainer --resume=good$' \
+    --resume=good --optimizer=sgd:rate=1e6 --epochs=20
+[ "$(cksum <good/checkpoint/state.safetensors)" = "$before" ] ||
+    fail "a run that diverged replaced its last good checkpoint"
 
 fails 6 '; good, which it went on from, is as it was$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20 --out=elsewhere
 # The rate rises with the warm-up; each epoch until then is the best one.
@@ -59,18 +65,26 @@ for name in ("checkpoint/state.safetensors", "model.safetensors"):
 PYTHON
 printf '0,%.0s' $(seq 63) >row.csv
 echo 0 >>row.csv
-for command in "evaluate --checkpoint=bad" "predict --checkpoint=bad row.csv" "--resume=bad --epochs=2" "$small --weights=bad/model.safetensors --out=new"; do
+for command in "evaluate --checkpoint=bad" "predict --checkpoint=bad row.csv" "--resume=bad --epochs=2" \
+    "$small --weights=bad/model.safetensors --out=new"; do
     fails 3 'dense1/bias has numbers that are not finite: its training diverged$' $command
 done
 
 # --- nothing was learnt: said at the end, with what to try ---
-"$TRAINER" $small --epochs=5 --optimizer=sgd:rate=1e-9 --out=nothing >out 2>err || fail "a run that learns nothing: $(cat err)"
-grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), --model=mlp:hidden=20,activation=relu, or more --epochs$' err || fail "a run that learnt nothing said: $(cat err)"
-"$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=few >out 2>err || fail "a run of few updates: $(cat err)"
+"$TRAINER" $small --epochs=5 --optimizer=sgd:rate=1e-9 --out=nothing >out 2>err ||
+    fail "a run that learns nothing: $(cat err)"
+grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), --model=mlp:hidden=20,activation=relu, or more --epochs$' \
+    err || fail "a run that learnt nothing said: $(cat err)"
+"$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=few >out 2>err ||
+    fail "a run of few updates: $(cat err)"
 ! grep -q 'nothing was learnt' err || fail "a run of few updates said: $(cat err)"
-for i in $(seq 100); do echo "$((i % 5 == 0)),$((i % 7)),$([ $((i % 5)) -eq 0 ] && echo rare || echo usual)"; done >table.csv
-"$TRAINER" --dataset=csv:file=table.csv --epochs=100 --quiet --devices=cpu:0 --out=sure >out 2>err || fail "a table of 100 rows: $(cat err)"
-{ grep -qx 'Test-Accuracy: 1.0000' out && [ ! -s err ]; } || fail "20 rows of which all are right: $(cat out err)"
+for i in $(seq 100); do
+    echo "$((i % 5 == 0)),$((i % 7)),$([ $((i % 5)) -eq 0 ] && echo rare || echo usual)"
+done >table.csv
+"$TRAINER" --dataset=csv:file=table.csv --epochs=100 --quiet --devices=cpu:0 --out=sure >out 2>err ||
+    fail "a table of 100 rows: $(cat err)"
+{ grep -qx 'Test-Accuracy: 1.0000' out && [ ! -s err ]; } ||
+    fail "20 rows of which all are right: $(cat out err)"
 "$TRAINER" $small --epochs=20 --out=something >out 2>err || fail "a run that learns: $(cat err)"
 ! grep -q 'nothing was learnt' err || fail "a run that learnt said: $(cat err)"
 

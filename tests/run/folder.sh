@@ -8,7 +8,9 @@ cd "$scratch" || exit 1
 small="--quiet --dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0"
 
 # --- folders that the program names: one for each run, however many begin in a second, also at once ---
-for seed in 1 2 3; do "$TRAINER" $small --epochs=1 --seed=$seed >out 2>err || fail "seed $seed: exit code $?: $(cat err)"; done
+for seed in 1 2 3; do
+    "$TRAINER" $small --epochs=1 --seed=$seed >out 2>err || fail "seed $seed: exit code $?: $(cat err)"
+done
 children=()
 for seed in 4 5 6; do
     "$TRAINER" $small --epochs=1 --seed=$seed >out.$seed 2>&1 &
@@ -17,7 +19,8 @@ done
 for one in "${children[@]}"; do wait "$one" || fail "one of three runs at once: exit code $?"; done
 [ "$(find runs -name summary.json | wc -l)" -eq 6 ] || fail "six runs left $(ls runs)"
 for seed in 1 2 3 4 5 6; do
-    [ "$(grep -l "\"seed\": $seed," runs/*/summary.json | wc -l)" -eq 1 ] || fail "the run with seed $seed is not there once"
+    [ "$(grep -l "\"seed\": $seed," runs/*/summary.json | wc -l)" -eq 1 ] ||
+        fail "the run with seed $seed is not there once"
 done
 
 # --- folders that the user names ---
@@ -32,21 +35,27 @@ child=
 before=$(find mine -type f -exec cksum {} + | sort)
 "$TRAINER" $small --epochs=1 --out=mine >out 2>err
 [ $? -eq 3 ] || fail "a second run in its folder: $(cat err)"
-grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs, [0-9.]+ %\): --resume=mine goes on with it, --replace starts anew' err ||
+grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs, [0-9.]+ %\): --resume=mine goes on with it, --replace starts anew' \
+    err ||
     fail "a second run in its folder said: $(cat err)"
-[ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] || fail "a run that was refused changed the folder"
+[ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] ||
+    fail "a run that was refused changed the folder"
 "$TRAINER" $small --epochs=1 --out=other >out 2>err || fail "another folder: $(cat err)"
 "$TRAINER" --quiet --resume=other --out=mine --epochs=2 >out 2>err
 [ $? -eq 3 ] || fail "a run that goes on in the folder of another one: $(cat err)"
-[ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] || fail "a run that goes on elsewhere changed the folder"
+[ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] ||
+    fail "a run that goes on elsewhere changed the folder"
 for same in mine mine/ ./mine mine/checkpoint; do
-    "$TRAINER" --quiet --resume=$same --epochs=1 --devices=cpu:0 >out 2>err || fail "--resume=$same: $(cat err)"
+    "$TRAINER" --quiet --resume=$same --epochs=1 --devices=cpu:0 >out 2>err ||
+        fail "--resume=$same: $(cat err)"
 done
 "$TRAINER" --resume=mine --replace --epochs=20 >out 2>err || fail "both at once: exit code $?: $(cat err)"
-grep -q '^trainer: --replace replaces nothing: the run in mine goes on, as --resume says$' err || fail "both at once: $(cat err)"
+grep -q '^trainer: --replace replaces nothing: the run in mine goes on, as --resume says$' err ||
+    fail "both at once: $(cat err)"
 "$TRAINER" $small --epochs=2 --out=mine --replace >out 2>err || fail "--replace: exit code $?: $(cat err)"
 grep -q '"epochs": 2' mine/summary.json || fail "--replace did not begin anew: $(cat mine/summary.json)"
-[ -z "$(find mine -name '*.csv.*')" ] || fail "--replace left logs of the run before: $(find mine -name '*.csv.*')"
+[ -z "$(find mine -name '*.csv.*')" ] ||
+    fail "--replace left logs of the run before: $(find mine -name '*.csv.*')"
 
 # --- the same for a comparison ---
 bench="bench $small --strategies=sync --repeats=1 --epochs=1 --out=compared"
@@ -54,8 +63,10 @@ bench="bench $small --strategies=sync --repeats=1 --epochs=1 --out=compared"
 before=$(find compared -type f -exec cksum {} + | sort)
 "$TRAINER" $bench >out 2>err
 [ $? -eq 3 ] || fail "a second comparison in its folder: $(cat err)"
-grep -qx 'trainer: compared has a comparison: --replace starts anew' err || fail "a second comparison said: $(cat err)"
-[ "$(find compared -type f -exec cksum {} + | sort)" = "$before" ] || fail "a comparison that was refused changed the folder"
+grep -qx 'trainer: compared has a comparison: --replace starts anew' err ||
+    fail "a second comparison said: $(cat err)"
+[ "$(find compared -type f -exec cksum {} + | sort)" = "$before" ] ||
+    fail "a comparison that was refused changed the folder"
 "$TRAINER" $bench --replace >out 2>err || fail "bench --replace: exit code $?: $(cat err)"
 children=()
 for n in 1 2 3; do
@@ -78,12 +89,15 @@ refused_in() { # folder, words, command...
 "$TRAINER" sweep $small --vary=batch=16,32 --epochs=1 --out=swept >out 2>&1 || fail "sweep: $(cat out)"
 "$TRAINER" ensemble $small --members=2 --epochs=1 --out=several >out 2>&1 || fail "ensemble: $(cat out)"
 for replace in '' --replace; do
+    other_words="a comparison needs another folder"
     for other in swept several; do
-        refused_in $other "$other has an\? [a-z]* ([a-z.]*), which trainer [a-z]* --resume goes on with: a comparison needs another folder" \
+        refused_in $other "$other has an\? [a-z]* ([a-z.]*), which trainer [a-z]* --resume goes on with: $other_words" \
             bench $small --strategies=sync --repeats=1 --epochs=1 $replace
     done
-    refused_in compared 'compared has a comparison (bench.csv): a run needs another folder' $small --epochs=1 $replace
-    refused_in mine 'mine has a run: a comparison needs another folder' bench $small --strategies=sync --repeats=1 --epochs=1 $replace
+    refused_in compared 'compared has a comparison (bench.csv): a run needs another folder' $small \
+        --epochs=1 $replace
+    refused_in mine 'mine has a run: a comparison needs another folder' bench $small --strategies=sync \
+        --repeats=1 --epochs=1 $replace
 done
 
 [ $failures -eq 0 ]

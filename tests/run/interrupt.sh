@@ -1,7 +1,8 @@
 #!/bin/bash
-# Ctrl-C, SIGTERM and kill -9: the first two end a run with its checkpoint written, a second one ends it at once, and no kill,
-# whenever it comes, leaves a checkpoint that cannot be read and gone on from. KILLS: how many kills (6). MATRIX=1: every strategy with
-# shared data and with split data, else with one of them in turn.
+# Ctrl-C, SIGTERM and kill -9: the first two end a run with its checkpoint written, a second one ends it at
+# once, and no kill, whenever it comes, leaves a checkpoint that cannot be read and gone on from. KILLS:
+# how many kills (6). MATRIX=1: every strategy with shared data and with split data, else with one of them
+# in turn.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -53,7 +54,8 @@ if what == "interrupted": # all that the run left says the same
     assert summary["interrupted"] is True, summary
     assert summary["examples"] == int(texts["examples"]) > 0, (summary, texts)
     assert summary["updates"] == int(texts["version"]), (summary, texts)
-    assert parts(f"{folder}/model.safetensors")[1] == saved, "model.safetensors has not the checkpoint's weights"
+    assert parts(f"{folder}/model.safetensors")[1] == saved, (
+        "model.safetensors has not the checkpoint's weights")
     rows = open(f"{folder}/steps.csv").read().splitlines()
     assert len(rows) - 1 == summary["steps"], f"{len(rows) - 1} rows, {summary['steps']} steps"
     print(texts["examples"])
@@ -74,8 +76,10 @@ stop() { # signal, folder, options...: after the first step, or after as many as
     examples=$(python3 look.py interrupted "$folder" 2>&1) || fail "$signal, $*: $examples"
     line="trainer: interrupted after $examples examples; go on with: trainer --resume=$folder"
     [ "$(tail -n 1 err)" = "$line" ] || fail "$signal, $*: said: $(tail -n 1 err) expected: $line"
-    [[ $* != *--quiet* ]] || [ "$(wc -l <err)" -eq 1 ] || fail "$signal, $*: said more than one line: $(cat err)"
-    ! grep -E '^(Test-Accuracy|Total Time|Final Cost)' out || fail "$signal, $*: printed results of a run that was not finished"
+    [[ $* != *--quiet* ]] || [ "$(wc -l <err)" -eq 1 ] ||
+        fail "$signal, $*: said more than one line: $(cat err)"
+    ! grep -E '^(Test-Accuracy|Total Time|Final Cost)' out ||
+        fail "$signal, $*: printed results of a run that was not finished"
     "$TRAINER" evaluate --checkpoint="$folder" >out 2>err || fail "$signal, $*: its checkpoint: $(cat err)"
 }
 
@@ -91,7 +95,8 @@ start $long --quiet --devices=cpu:0 --out=twice
 wait_until has_rows twice
 kill -HUP "$child" && kill -HUP "$child"
 finish
-[ $code -eq 130 ] && python3 look.py interrupted twice >/dev/null 2>err || fail "two SIGHUPs: exit code $code: $(cat err)"
+[ $code -eq 130 ] && python3 look.py interrupted twice >/dev/null 2>err ||
+    fail "two SIGHUPs: exit code $code: $(cat err)"
 
 # --- what the parent ignored stays ignored, as under nohup ---
 # shellcheck disable=SC2086
@@ -104,13 +109,16 @@ wait_until rows nohup $(($(wc -l <nohup/steps.csv) + 500))
 kill -0 "$child" 2>/dev/null || fail "signals that the parent had ignored ended the run"
 kill -TERM "$child"
 finish
-[ $code -eq 130 ] && python3 look.py interrupted nohup >/dev/null 2>look.err || fail "nohup, then SIGTERM: exit code $code: $(cat err look.err)"
+[ $code -eq 130 ] && python3 look.py interrupted nohup >/dev/null 2>look.err ||
+    fail "nohup, then SIGTERM: exit code $code: $(cat err look.err)"
 
-# --- a pipe that nobody reads: the training goes on, Ctrl-C ends it with its checkpoint; what it printed before can still be read ---
+# --- a pipe that nobody reads: the training goes on, Ctrl-C ends it with its checkpoint; what it printed
+# before can still be read ---
 cat >blocked.py <<'PYTHON'
 import os, signal, subprocess, sys, time
 errors, *command = sys.argv[1:]
-child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if errors == "both" else open("err", "wb"))
+child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT if errors == "both" else open("err", "wb"))
 def rows():
     try:
         return open("blocked/steps.csv").read().count("\n")
@@ -129,15 +137,18 @@ except subprocess.TimeoutExpired:
     child.kill()
     sys.exit("it waits for a reader, and Ctrl-C does not end it")
 text = child.stdout.read().decode()
-if code != 130 or not text.startswith("mlp:hidden=20 (") or text.count("Step: ") < 500 or "logs, model and checkpoint go to blocked\n" not in text:
+if (code != 130 or not text.startswith("mlp:hidden=20 (") or text.count("Step: ") < 500 or
+    "logs, model and checkpoint go to blocked\n" not in text):
     sys.exit(f"exit code {code}: {text[:300]}")
 PYTHON
 for errors in apart both; do
     # shellcheck disable=SC2086
     rm -rf blocked
-    python3 blocked.py $errors $heeding "$TRAINER" $long --devices=cpu:0 --print-every=1 --out=blocked >look.out 2>&1 || fail "a pipe that nobody reads ($errors): $(cat look.out)"
+    python3 blocked.py $errors $heeding "$TRAINER" $long --devices=cpu:0 --print-every=1 --out=blocked \
+        >look.out 2>&1 || fail "a pipe that nobody reads ($errors): $(cat look.out)"
     [ ! -s look.out ] || fail "a pipe that nobody reads ($errors): $(cat look.out)"
-    python3 look.py interrupted blocked >/dev/null 2>err || fail "a pipe that nobody reads ($errors): $(cat err)"
+    python3 look.py interrupted blocked >/dev/null 2>err ||
+        fail "a pipe that nobody reads ($errors): $(cat err)"
 done
 # --- nobody reads the tables of several runs: all is kept by then, and the first Ctrl-C ends the program; a run that has failed ends ---
 cat >stuck.py <<'PYTHON'
@@ -185,7 +196,8 @@ shardings=(shared split)
 for strategy in $variants async-lockfree:apply=worker; do
     shardings=("${shardings[1]}" "${shardings[0]}")
     for sharding in "${shardings[0]}" ${MATRIX:+"${shardings[1]}"}; do
-        stop INT "int-$strategy-$sharding" --quiet --devices=cpu:0,cpu:1,cpu:2 --strategy="$strategy" --data-sharding=$sharding
+        stop INT "int-$strategy-$sharding" --quiet --devices=cpu:0,cpu:1,cpu:2 --strategy="$strategy" \
+            --data-sharding=$sharding
     done
 done
 
@@ -194,14 +206,17 @@ done
 start $long --quiet --devices=cpu:0 --out=held
 wait_until has_rows held
 "$TRAINER" --quiet --epochs=1 --out=held >other.out 2>other.err
-[ $? -eq 3 ] && [ "$(cat other.err)" = "trainer: held: another run writes there, expected a folder of its own" ] || fail "two runs in one folder: $(cat other.err)"
+[ $? -eq 3 ] && [ "$(cat other.err)" = \
+    "trainer: held: another run writes there, expected a folder of its own" ] ||
+    fail "two runs in one folder: $(cat other.err)"
 kill -INT "$child"
 finish
 python3 look.py interrupted held >look.out 2>&1 || fail "two runs in one folder: $(cat look.out)"
 "$TRAINER" --quiet --resume=held --epochs=1 >out 2>err || fail "a folder that was held: $(cat err)"
 
 # --- a second Ctrl-C: a step that takes seconds is not waited for ---
-start --devices=cpu:0 --threads=1 --kernels=reference --model=mlp:hidden=3000-3000 --dataset=digits --batch=1437 --epochs=1000 --out=second
+start --devices=cpu:0 --threads=1 --kernels=reference --model=mlp:hidden=3000-3000 --dataset=digits \
+    --batch=1437 --epochs=1000 --out=second
 wait_until grep -q 'go to second' out
 sleep 0.5
 kill -INT "$child"
@@ -216,14 +231,17 @@ took=$(((${EPOCHREALTIME/[.,]/} - ${before/[.,]/}) / 1000))
 [ ! -e second/model.safetensors ] || fail "second Ctrl-C: it ended the step and wrote the model first"
 
 # --- killed: what is on the disk is always a whole checkpoint, and no older than the last one ---
-# As many epochs as take about two seconds here. Checkpoints of megabytes, so that many a kill falls into the writing of one.
+# As many epochs as take about two seconds here. Checkpoints of megabytes, so that many a kill falls into the
+# writing of one.
 size="--dataset=digits:take=320 --model=mlp:hidden=4000 --batch=16 --optimizer=adam"
-grep -qa __tsan_init "$TRAINER" && size="--dataset=digits:take=320 --model=mlp:hidden=50 --batch=4 --optimizer=adam"
+grep -qa __tsan_init "$TRAINER" &&
+    size="--dataset=digits:take=320 --model=mlp:hidden=50 --batch=4 --optimizer=adam"
 same="--devices=cpu:0,cpu:1 --threads=1 --strategy=sync"
 # shellcheck disable=SC2086
 start --quiet $size $same --epochs=10 --out=measure
 finish
-epochs=$(python3 -c 'import json; print(max(20, min(500, round(20 / max(0.02, json.load(open("measure/summary.json"))["train_seconds"])))))')
+epochs=$(python3 -c \
+    'import json; print(max(20, min(500, round(20 / max(0.02, json.load(open("measure/summary.json"))["train_seconds"])))))')
 # shellcheck disable=SC2086
 start --quiet $size $same --epochs="$epochs" --out=alone
 finish
@@ -243,7 +261,8 @@ while [ $kills -lt "$most" ]; do
     kills=$((kills + 1))
     "$TRAINER" evaluate --checkpoint=killed >out 2>err || fail "kill $kills: the checkpoint: $(cat err)"
     examples=$(python3 look.py examples killed)
-    [ "$examples" -ge "$last" ] || fail "kill $kills: $examples examples, expected no less than the $last of the checkpoint before"
+    [ "$examples" -ge "$last" ] ||
+        fail "kill $kills: $examples examples, expected no less than the $last of the checkpoint before"
     last=$examples
     touch mark
     # shellcheck disable=SC2086
@@ -252,6 +271,7 @@ done
 [ -z "$child" ] || finish
 [ $code -eq 0 ] || fail "after $kills kills: exit code $code: $(cat err)"
 [ $kills -ge 5 ] || [ $kills -ge "$most" ] || fail "only $kills kills: this proves little"
-[ "$(python3 look.py weights killed)" = "$(python3 look.py weights alone)" ] || fail "after $kills kills: not the weights of the run left alone"
+[ "$(python3 look.py weights killed)" = "$(python3 look.py weights alone)" ] ||
+    fail "after $kills kills: not the weights of the run left alone"
 
 [ $failures -eq 0 ]

@@ -1,6 +1,7 @@
 #!/bin/bash
-# --optimizer=muon, which steps whole matrices: under every strategy that does not step the same weights by several workers at once; the
-# same bits in any number of shards, from a checkpoint, and from processes, also where these step their own weights.
+# --optimizer=muon, which steps whole matrices: under every strategy that does not step the same weights by
+# several workers at once; the same bits in any number of shards, from a checkpoint, and from processes, also
+# where these step their own weights.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -17,11 +18,14 @@ for strategy in $(names_of strategies); do
     python3 -c 'import json; exit(not json.load(open("one/summary.json"))["test_accuracy"] > 0.8)' ||
         fail "$strategy: $(grep test_accuracy one/summary.json)"
 done
-refused_with 2 '--optimizer=muon steps whole matrices, --strategy=async-lockfree:apply=worker lets workers .*: expected another optimizer, .*' \
+refused_with 2 \
+    '--optimizer=muon steps whole matrices, --strategy=async-lockfree:apply=worker lets workers .*: expected another optimizer, .*' \
     --optimizer=muon --strategy=async-lockfree:apply=worker
-refused_with 2 '--optimizer=muon steps whole matrices, --strategy=dc-asgd corrects gradients weight by weight: expected .*' \
+refused_with 2 \
+    '--optimizer=muon steps whole matrices, --strategy=dc-asgd corrects gradients weight by weight: expected .*' \
     --optimizer=muon --strategy=dc-asgd
-refused_with 2 '--optimizer=muon steps whole matrices, but dense1/kernel is cut by the shards: expected --shard-by=tensor, or fewer shards' \
+refused_with 2 \
+    '--optimizer=muon steps whole matrices, but dense1/kernel is cut by the shards: expected --shard-by=tensor, or fewer shards' \
     --optimizer=muon --shards=3
 
 # --- the same bits ---
@@ -39,13 +43,15 @@ for strategy in sync local-sgd:every=3; do
         new_cluster "$servers" 2
         names=''
         for ((i = servers - 1; i >= 0; i--)); do
-            start ps$i "$TRAINER" --job=ps --task=$i $hosts $few $muon $cut --strategy=$strategy "--out=$([ $i -eq 0 ] && echo run || echo elsewhere)"
+            start ps$i "$TRAINER" --job=ps --task=$i $hosts $few $muon $cut \
+                --strategy=$strategy "--out=$([ $i -eq 0 ] && echo run || echo elsewhere)"
             names+=" ps$i"
         done
         for i in 0 1; do
             mine=''
             [ "$servers" -ge 1 ] || mine="$few $muon $cut --strategy=$strategy --out=run"
-            start w$i "$TRAINER" --job=worker --task=$i $hosts --devices=cpu:0 --threads=1 --kernels=reference --quiet --timeout=30 $mine
+            start w$i "$TRAINER" --job=worker --task=$i $hosts --devices=cpu:0 --threads=1 \
+                --kernels=reference --quiet --timeout=30 $mine
             names+=" w$i"
         done
         ends 0 $names

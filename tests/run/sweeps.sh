@@ -1,8 +1,9 @@
 #!/bin/bash
-# What fails in the middle, at every place where it can: each byte of a checkpoint changed, a checkpoint cut anywhere, each call that
-# brings something to the disk, each size at which a file may grow no more, each request for memory. Always one line on standard
-# error, the exit code, nothing half-written; a checkpoint that was there before can still be read, and a run that ends well is whole.
-# SWEEP=1 takes every place; else every few, fewer under a sanitizer.
+# What fails in the middle, at every place where it can: each byte of a checkpoint changed, a checkpoint cut
+# anywhere, each call that brings something to the disk, each size at which a file may grow no more, each
+# request for memory. Always one line on standard error, the exit code, nothing half-written; a checkpoint
+# that was there before can still be read, and a run that ends well is whole. SWEEP=1 takes every place; else
+# every few, fewer under a sanitizer.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -14,7 +15,8 @@ case $(<"$BUILD/flags") in *-fsanitize=* | *TRAINER_CUDA=1*) slow=1 ;; esac
 fail_nth=$(cd "$BUILD" && pwd)/tests/fail_nth
 cd "$scratch" || exit 1
 
-# The second where a run takes longer: with a sanitizer, or with CUDA, whose libraries take a tenth of a second to load.
+# The second where a run takes longer: with a sanitizer, or with CUDA, whose libraries take a tenth of a
+# second to load.
 stride() { echo "${SWEEP:-${slow:+$2}}" | grep . || echo "$1"; } # usual, slow
 
 # --- any one byte of a checkpoint, and any length ---
@@ -32,7 +34,8 @@ def refused(what, data):
     tried += 1
     with open("damaged", "wb") as file:
         file.write(data)
-    ran = subprocess.run([trainer, "evaluate", "--checkpoint=damaged"], stdin=subprocess.DEVNULL, capture_output=True)
+    ran = subprocess.run([trainer, "evaluate", "--checkpoint=damaged"], stdin=subprocess.DEVNULL,
+                         capture_output=True)
     lines = ran.stderr.split(b"\n")
     if ran.returncode != 3 or ran.stdout or len(lines) != 2 or not lines[0].startswith(b"trainer: damaged: "):
         wrong += 1
@@ -48,12 +51,13 @@ refused("a byte more", whole + b"\0")
 print(f"{tried} damaged checkpoints of {len(whole)} bytes")
 sys.exit(wrong > 0)
 PYTHON
-python3 damage.py "$TRAINER" start/checkpoint/state.safetensors "$(stride 7 61)" || fail "a damaged checkpoint was not refused as it should be"
+python3 damage.py "$TRAINER" start/checkpoint/state.safetensors "$(stride 7 61)" ||
+    fail "a damaged checkpoint was not refused as it should be"
 
 # --- a disk that fails ---
 
-# After a run that failed: one line, nothing half-written. What it could not do any more is not there or is what it was before. An
-# output that cannot go on has a line of its own, and is no failure of the run.
+# After a run that failed: one line, nothing half-written. What it could not do any more is not there or is
+# what it was before. An output that cannot go on has a line of its own, and is no failure of the run.
 check_left() { # what, exit code, exit code expected, folder
     local what=$1 folder=$4 without
     without=$(grep -c '^trainer: .*; the training goes on without [a-z]*$' err)
@@ -65,7 +69,9 @@ check_left() { # what, exit code, exit code expected, folder
     fi
     [ "$2" -eq "$3" ] || fail "$what: exit code $2, expected $3: $(cat err)"
     [ ! -s out ] || fail "$what: wrote to standard output: $(cat out)"
-    if [ "$(wc -l <err)" -ne 1 ] || ! grep -q '^trainer: ' err; then fail "$what: $(cat err), expected one line"; fi
+    if [ "$(wc -l <err)" -ne 1 ] || ! grep -q '^trainer: ' err; then
+        fail "$what: $(cat err), expected one line"
+    fi
     check_whole "$what" "$folder"
 }
 
@@ -74,12 +80,14 @@ check_whole() { # what, folder
     file=$(find "$2" -name '*.part' 2>/dev/null)
     [ -z "$file" ] || fail "$1: left $file"
     for file in "$2"/checkpoint/state.safetensors "$2"/model.safetensors; do
-        [ ! -e "$file" ] || "$TRAINER" evaluate --checkpoint="$file" >/dev/null 2>said || fail "$1: left $file: $(cat said)"
+        [ ! -e "$file" ] || "$TRAINER" evaluate --checkpoint="$file" >/dev/null 2>said ||
+            fail "$1: left $file: $(cat said)"
     done
     for file in "$2"/steps.csv* "$2"/epochs.csv*; do
         [ ! -s "$file" ] || whole_rows "$file" || fail "$1: $file: not all rows are whole"
     done
-    [ ! -e "$2/summary.json" ] || [ "$(tail -c 2 "$2/summary.json")" = "}" ] || fail "$1: half a $2/summary.json"
+    [ ! -e "$2/summary.json" ] || [ "$(tail -c 2 "$2/summary.json")" = "}" ] ||
+        fail "$1: half a $2/summary.json"
 }
 
 whole_rows() { # file
@@ -89,10 +97,11 @@ whole_rows() { # file
 new_run() { rm -rf new; }
 resumed_run() { rm -rf resumed && cp -r start resumed; }
 # shellcheck disable=SC2034 # by their names
-new=("${small[@]}" --checkpoint-every=0.001 --out=new) resumed=(--quiet --resume=resumed --devices=cpu:0,cpu:1 --threads=1 --epochs=2)
+new=("${small[@]}" --checkpoint-every=0.001 --out=new) resumed=(--quiet --resume=resumed --devices=cpu:0,cpu:1
+    --threads=1 --epochs=2)
 
-# A limit counts for standard error as well, but not for a pipe. What the thread sanitizer writes before main begins is killed where it
-# may write nothing; a byte will do.
+# A limit counts for standard error as well, but not for a pipe. What the thread sanitizer writes before main
+# begins is killed where it may write nothing; a byte will do.
 least=0
 ! grep -q -e '-fsanitize=[^ ]*thread' "$BUILD/flags" || least=1
 fail_sizes() { # new|resumed|bare

@@ -1,7 +1,8 @@
 #!/bin/bash
-# What a checkpoint says of itself is looked at before anything is counted from it: settings pass the checks of their options, counts
-# have to be counts, and what prediction needs has to be usable. Else one line with the file's name, and exit code 3. First the words,
-# then every text with values that none or few of them can have: whatever a command makes of them, it ends as it should, and soon.
+# What a checkpoint says of itself is looked at before anything is counted from it: settings pass the checks
+# of their options, counts have to be counts, and what prediction needs has to be usable. Else one line with
+# the file's name, and exit code 3. First the words, then every text with values that none or few of them can
+# have: whatever a command makes of them, it ends as it should, and soon.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -33,13 +34,15 @@ def change(source, texts, path="changed"):
         file.write(whole[:at] + b"%08x" % zlib.crc32(whole) + whole[at + 8:])
     return header["__metadata__"]
 
-COMMANDS = {"resume": ["--quiet", "--resume=changed", "--out=next", "--replace", "--devices=cpu:0,cpu:1", "--threads=1"],
+COMMANDS = {"resume": ["--quiet", "--resume=changed", "--out=next", "--replace", "--devices=cpu:0,cpu:1",
+                       "--threads=1"],
             "evaluate": ["evaluate", "--checkpoint=changed"],
             "predict": ["predict", "--checkpoint=changed", "flower.csv"]}
 
 def run(command):
     try:
-        ran = subprocess.run([trainer] + COMMANDS[command], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+        ran = subprocess.run([trainer] + COMMANDS[command], stdin=subprocess.DEVNULL, capture_output=True,
+                             timeout=20)
         return ran.returncode, ran.stderr.decode()
     except subprocess.TimeoutExpired:
         return "none after 20 s", ""
@@ -78,7 +81,8 @@ print(f"{tried} tried")
 sys.exit(wrong > 0)
 PYTHON
 
-"$TRAINER" --quiet --dataset=iris:standardize=1 --model=mlp:hidden=5 --devices=cpu:0,cpu:1 --threads=1 --epochs=2 --data-sharding=split --average=0.9 --out=run >out 2>err ||
+"$TRAINER" --quiet --dataset=iris:standardize=1 --model=mlp:hidden=5 --devices=cpu:0,cpu:1 --threads=1 \
+    --epochs=2 --data-sharding=split --average=0.9 --out=run >out 2>err ||
     fail "trainer: exit code $?: $(cat err)"
 printf '5.1,3.3,1.7,0.5\n' >flower.csv
 # Of version 0.1: "sharding", by its number; there one stream for all (0), here one for each worker (1).
@@ -158,6 +162,7 @@ predict|run|deviation|1,2,3,-1|no usable "deviation"
 predict|run|image|x|no usable "image"
 TABLE
 python3 texts.py words "$TRAINER" table || fail "texts that are none, or words that are others"
-python3 texts.py sweep "$TRAINER" $stride run/checkpoint/state.safetensors || fail "texts that are none were not taken as they should be"
+python3 texts.py sweep "$TRAINER" $stride run/checkpoint/state.safetensors ||
+    fail "texts that are none were not taken as they should be"
 
 [ $failures -eq 0 ]

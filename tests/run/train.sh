@@ -1,8 +1,10 @@
 #!/bin/bash
-# Training, walked from the program's own lists: every strategy in every variant, on several devices, data sets and cuts of the
-# weights, every optimizer and schedule; then what must not change the weights, compared bit for bit.
+# Training, walked from the program's own lists: every strategy in every variant, on several devices, data
+# sets and cuts of the weights, every optimizer and schedule; then what must not change the weights, compared
+# bit for bit.
 #
-# A run leaves its folder in $scratch; what is expected of it goes into one list, which one reader checks at the end.
+# A run leaves its folder in $scratch; what is expected of it goes into one list, which one reader checks at
+# the end.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -27,7 +29,8 @@ names_of() { "$TRAINER" list "$1" | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'; }
 # A strategy by itself, and with each value of each of its settings that has a list of values.
 variants_of() {
     echo "$1"
-    "$TRAINER" list "strategy/$1" | sed -n 's/^  \([a-z_-]*=[a-z0-9-]*|[a-z0-9|-]*\)\( .*\)*$/\1/p' | while IFS= read -r row; do
+    "$TRAINER" list "strategy/$1" |
+        sed -n 's/^  \([a-z_-]*=[a-z0-9-]*|[a-z0-9|-]*\)\( .*\)*$/\1/p' | while IFS= read -r row; do
         tr '|' '\n' <<<"${row#*=}" | sed "s/^/$1:${row%%=*}=/"
     done
 }
@@ -41,27 +44,31 @@ grep -qa __tsan_init "$TRAINER" && few="--epochs=2 --dataset=digits:take=320" ||
 ) || fail "trainer: exit code $?: $(cat "$scratch/err")"
 folder=$(echo "$scratch"/runs/*-mlp-sync)
 [ -d "$folder" ] || fail "trainer: no folder runs/<time>-mlp-sync"
-grep -Eq "runs/[0-9]{8}-[0-9]{6}-mlp-sync" "$scratch/out" || fail "trainer: does not say where the results are: $(cat "$scratch/out")"
+grep -Eq "runs/[0-9]{8}-[0-9]{6}-mlp-sync" "$scratch/out" ||
+    fail "trainer: does not say where the results are: $(cat "$scratch/out")"
 [ -n "$few" ] || expect accuracy "${folder#"$scratch/"}" 0.85
 
 # --- every strategy on every list of devices ---
 strategies=$(for name in $(names_of strategies); do variants_of "$name"; done)
 [ "$(wc -w <<<"$strategies")" -ge 4 ] || fail "only these strategies are listed: $strategies"
-cuts=("--shards=1" "--shards=3 --shard-by=bytes" "--shards=1" "--shards=3 --shard-by=tensor" "--shards=3 --shard-by=round-robin")
+cuts=("--shards=1" "--shards=3 --shard-by=bytes" "--shards=1" "--shards=3 --shard-by=tensor"
+    "--shards=3 --shard-by=round-robin")
 number=0
 for strategy in $strategies; do
     for devices in cpu:0 cpu:0,cpu:1 cpu:0,cpu:1,cpu:2 'cpu:*'; do
         for data in "--dataset=digits:take=320 --batch=16" "--dataset=iris --batch=8"; do
             number=$((number + 1))
             # shellcheck disable=SC2086 # several words
-            train "walk$number" $data ${cuts[number % 5]} --model=mlp:hidden=20 --strategy="$strategy" --devices="$devices" --epochs=1
+            train "walk$number" $data ${cuts[number % 5]} --model=mlp:hidden=20 --strategy="$strategy" \
+                --devices="$devices" --epochs=1
             [[ $data == *iris* ]] && examples=120 batches=15 || examples=320 batches=20
             expect counts "walk$number" "$examples" "$batches"
         done
     done
     for sharding in shared split all; do
         # shellcheck disable=SC2086
-        train "$sharding-$strategy" $small --strategy="$strategy" --devices=cpu:0,cpu:1 --epochs=2 --data-sharding=$sharding
+        train "$sharding-$strategy" $small --strategy="$strategy" --devices=cpu:0,cpu:1 --epochs=2 \
+            --data-sharding=$sharding
         [ $sharding = all ] && passes=4 || passes=2
         expect counts "$sharding-$strategy" $((320 * passes)) $((20 * passes))
     done
@@ -72,11 +79,13 @@ done
 # --- every optimizer and schedule; clipping and decay ---
 for optimizer in $(names_of optimizers); do
     # shellcheck disable=SC2086
-    train "$optimizer" $small --optimizer="$optimizer:rate=0.02" --epochs=4 --strategy=sync --devices=cpu:0,cpu:1
+    train "$optimizer" $small --optimizer="$optimizer:rate=0.02" --epochs=4 --strategy=sync \
+        --devices=cpu:0,cpu:1
     expect learns "$optimizer"
     for schedule in $(names_of schedules); do
         # shellcheck disable=SC2086
-        train "$optimizer-$schedule" $small --optimizer="$optimizer:rate=0.02" --schedule="$schedule:warmup=0.25" --devices=cpu:0 --epochs=2
+        train "$optimizer-$schedule" $small --optimizer="$optimizer:rate=0.02" \
+            --schedule="$schedule:warmup=0.25" --devices=cpu:0 --epochs=2
         expect rates "$optimizer-$schedule" "$schedule" 0.02
     done
 done
@@ -95,8 +104,10 @@ train reference $small --optimizer=sgd:rate=0.02 --kernels=reference --devices=c
 expect near reference free
 
 # --- momenta of units that have died become 0, not subnormal numbers, with which everything is slow ---
-train dead --dataset=digits:take=480 --model=mlp:hidden=50 --optimizer=adam:rate=0.5 --batch=4 --devices=cpu:0,cpu:1 --epochs=40
-dead=$(tail -c +9 "$scratch/dead/checkpoint/state.safetensors" | od -An -v -tx4 -w4 | grep -v '[08]0000000' | grep -cE '^ [08]0[0-7]')
+train dead --dataset=digits:take=480 --model=mlp:hidden=50 --optimizer=adam:rate=0.5 --batch=4 \
+    --devices=cpu:0,cpu:1 --epochs=40
+dead=$(tail -c +9 "$scratch/dead/checkpoint/state.safetensors" | od -An -v -tx4 -w4 | grep -v '[08]0000000' |
+    grep -cE '^ [08]0[0-7]')
 [ "$dead" -eq 0 ] || fail "a checkpoint has $dead subnormal numbers"
 
 # --- what the weights must not depend on ---
@@ -153,7 +164,8 @@ def rows(run):
     return list(csv.DictReader(open(f"{scratch}/{run}/steps.csv")))
 
 def distance(a, b):
-    return math.sqrt(sum((x - y) ** 2 for name in a for x, y in zip(array.array("f", a[name]), array.array("f", b[name]))))
+    return math.sqrt(sum((x - y) ** 2 for name in a
+                         for x, y in zip(array.array("f", a[name]), array.array("f", b[name]))))
 
 def kernels(a):
     return {name: values for name, values in a.items() if name.endswith("/kernel")}
