@@ -44,16 +44,19 @@ good '^  rate=X ' list sgd
 good '^  rate=X ' list optimizer/sgd
 good '^optimizer sgd:' list schedules optimizers/sgd
 
-# No help is wider than 80 columns; a row of a number or of choices says what happens without it, a number of a range its range.
+# No help is wider than 80 columns; a row of a number or of choices says what happens without it, a number of
+# a range its range.
 page() { # pattern that it must have, arguments...
     local row
     good "$@"
     shift
     awk 'length > 80 { exit 1 }' "$scratch/out" || fail "trainer $*: a line of more than 80 columns"
-    sed -E ':a; N; $!ba; s/\n {20,}/ /g' "$scratch/out" | grep -E '^  (--)?[a-z_-]+=(N|X|SECONDS|[a-z0-9-]+\|[^ ]*) ' >"$scratch/rows"
+    sed -E ':a; N; $!ba; s/\n {20,}/ /g' "$scratch/out" |
+        grep -E '^  (--)?[a-z_-]+=(N|X|SECONDS|[a-z0-9-]+\|[^ ]*) ' >"$scratch/rows"
     while IFS= read -r row; do
         [[ $row =~ default|=0\|1 ]] || fail "trainer $*: no default in: $row"
-        [[ $row =~ \|.*\  || $row =~ ' to '[0-9] || $row =~ ' or more' || $row == *split_seed=* ]] || fail "trainer $*: no range in: $row"
+        [[ $row =~ \|.*\  || $row =~ ' to '[0-9] || $row =~ ' or more' || $row == *split_seed=* ]] ||
+            fail "trainer $*: no range in: $row"
     done <"$scratch/rows"
     counted=$((counted + $(wc -l <"$scratch/rows")))
 }
@@ -62,13 +65,15 @@ page() { # pattern that it must have, arguments...
 counted=0
 "$TRAINER" list >"$scratch/list"
 awk 'length > 80 { exit 1 }' "$scratch/list" || fail "trainer list: a line of more than 80 columns"
-names=$(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c src/bridge/compressors/*.c src/outputs/*.c src/exports/*.c)
+names=$(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c \
+    src/store/schedules/*.c src/bridge/compressors/*.c src/outputs/*.c src/exports/*.c)
 for name in $names; do
     name=${name//_/-}
     grep -Eq "^  $name +[^ ].{9,}" "$scratch/list" || fail "trainer list: no line for $name"
     page "^[a-z]+ $name: [^ ].{9,}" list "$name"
 done
-[ "$(grep -c '^  [^ ]' "$scratch/list")" -eq "$(wc -w <<<"$names")" ] || fail "trainer list: $(grep -c '^  [^ ]' "$scratch/list") lines, expected $(wc -w <<<"$names")"
+[ "$(grep -c '^  [^ ]' "$scratch/list")" -eq "$(wc -w <<<"$names")" ] ||
+    fail "trainer list: $(grep -c '^  [^ ]' "$scratch/list") lines, expected $(wc -w <<<"$names")"
 for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
     page "^usage: trainer $command" "$command" --help=all
 done
@@ -111,26 +116,33 @@ instead() { # what is typed...
     words=$(sed -n 's/^trainer: .*\(unknown\|no cluster\).*; did you mean \(--[^ ]*\)?.*/\2/p' "$scratch/err")
     [ -n "$words" ] || { fail "$*: nothing is proposed: $(cat "$scratch/err")"; return; }
     [[ $words != *alexnet* ]] || return 0 # not for four measurements
-    "$TRAINER" "$words" --quiet --replace --dataset=iris --out="$scratch/instead" >"$scratch/out" 2>"$scratch/err" || fail "$words, proposed for $*: $(cat "$scratch/err")"
+    "$TRAINER" "$words" --quiet --replace --dataset=iris --out="$scratch/instead" \
+        >"$scratch/out" 2>"$scratch/err" || fail "$words, proposed for $*: $(cat "$scratch/err")"
 }
-for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 --weight-decay=1e-4 --batch-size=16 --num-epochs=2 --workers=2 \
-    --strategy={hogwild,Hogwild,project-adam,allreduce,AllReduce,ddp,downpour,ps,fedavg,stale-synchronous} --model={resnet,dnn,logistic} --optimizer=rmsprop; do
+for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 \
+    --weight-decay=1e-4 --batch-size=16 --num-epochs=2 --workers=2 \
+    --strategy={hogwild,Hogwild,project-adam,allreduce,AllReduce,ddp,downpour,ps,fedavg,stale-synchronous} \
+    --model={resnet,dnn,logistic} --optimizer=rmsprop; do
     instead "$typed"
 done
 bad 2 'trainer: command "fit": unknown; did you mean trainer train\? *' fit
 bad 2 'trainer: unknown option "--lr"; --help=all lists them' describe --lr=1
 bad 2 'trainer: unknown option "--lr"; did you mean --optimizer=momentum:rate=0.5\?' --lr=0.5
-bad 2 'trainer: --target-accuracy=0.5: found --no-test, expected the test part, whose accuracy it is' --no-test --target-accuracy=0.5
+bad 2 'trainer: --target-accuracy=0.5: found --no-test, expected the test part, whose accuracy it is' \
+    --no-test --target-accuracy=0.5
 bad 2 'trainer: --group=2: found 1 device, expected a multiple of 2' --group=2 --devices=cpu:0
 bad 2 'trainer: unknown option "--num-epochs"; did you mean --epochs=7\?' --num-epochs=7
-bad 2 'trainer: --workers=3: there is no cluster to join; did you mean --devices=cpu:0,cpu:1,cpu:2\?' --workers=3
+bad 2 'trainer: --workers=3: there is no cluster to join; did you mean --devices=cpu:0,cpu:1,cpu:2\?' \
+    --workers=3
 bad 2 'trainer: --workers=100: there is no cluster to join; did you mean --devices=cpu:\*\?' --workers=100
 bad 2 'trainer: model "resnet": unknown; did you mean --model=alexnet\? *' --model=resnet
 
 # The last one typed counts; --no-quiet speaks again.
 run=(train --dataset=iris --epochs=1 --print-every=1)
-"$TRAINER" "${run[@]}" --quiet --no-quiet --out="$scratch/spoken" 2>/dev/null | grep -q 'Step: ' || fail "--no-quiet is quiet"
-"$TRAINER" "${run[@]}" --no-quiet --quiet --out="$scratch/quiet" 2>/dev/null | grep -q 'Step: ' && fail "--quiet is not"
+"$TRAINER" "${run[@]}" --quiet --no-quiet --out="$scratch/spoken" 2>/dev/null | grep -q 'Step: ' ||
+    fail "--no-quiet is quiet"
+"$TRAINER" "${run[@]}" --no-quiet --quiet --out="$scratch/quiet" 2>/dev/null | grep -q 'Step: ' &&
+    fail "--quiet is not"
 
 for n in 1 2; do
     TRAINER_FAIL_ALLOCATION=$n bad 4 'trainer: memory: no * bytes left for *' list
@@ -139,7 +151,8 @@ done
 if [ -w /dev/full ]; then
     "$TRAINER" list >/dev/full 2>"$scratch/err"
     [ $? -eq 3 ] || fail "a full disk behind standard output is not an error 3"
-    grep -qx 'trainer: standard output: not written: No space left on device' "$scratch/err" || fail "full: $(cat "$scratch/err")"
+    grep -qx 'trainer: standard output: not written: No space left on device' "$scratch/err" ||
+        fail "full: $(cat "$scratch/err")"
 fi
 
 [ $failures -eq 0 ]

@@ -1,6 +1,6 @@
 #!/bin/bash
-# trainer completions and trainer manual: what bash proposes is what the program takes, and the page is one that man takes without a
-# warning. zsh and fish at least read theirs, where they are.
+# trainer completions and trainer manual: what bash proposes is what the program takes, and the page is one
+# that man takes without a warning. zsh and fish at least read theirs, where they are.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -34,7 +34,9 @@ proposes() { # line, words expected, sorted
     found=$(complete_line "$1")
     [ "$found" = "$2 " ] || fail "$1 is completed to: $found, expected: $2"
 }
-listed() { "$TRAINER" list "$1" | sed -n "s/^  \($2[a-z0-9-]*\) .*/\1/p" | grep . | sort | tr '\n' ' ' | sed 's/ $//'; }
+listed() {
+    "$TRAINER" list "$1" | sed -n "s/^  \($2[a-z0-9-]*\) .*/\1/p" | grep . | sort | tr '\n' ' ' | sed 's/ $//'
+}
 proposes 'trainer --str' '--strategy='
 proposes 'trainer train --str' '--strategy='
 proposes 'trainer bench --strat' '--strategies='
@@ -57,12 +59,15 @@ touch 'folder/a file.safetensors' weights.csv
 proposes 'trainer --out=fol' 'folder'
 proposes 'trainer --weights=folder/a' 'folder/a file.safetensors'
 proposes 'trainer predict wei' 'weights.csv'
-[ "$(complete_line 'trainer ')" = "$("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | sort | tr '\n' ' ')" ] || fail "commands: $(complete_line 'trainer ')"
+[ "$(complete_line 'trainer ')" = "$("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' |
+    sort | tr '\n' ' ')" ] || fail "commands: $(complete_line 'trainer ')"
 
 # Every option of every command, and no other, each accepted by the program.
 count=0
 for command in $(complete_line 'trainer '); do
-    [ "$(complete_line "trainer $command --")" = "$({ echo --help; echo --help=all; "$TRAINER" "$command" --help=all | grep -Eo '^  --[a-z-]+=?' | tr -d ' '; } | sort | tr '\n' ' ')" ] || fail "trainer $command: $(complete_line "trainer $command --")"
+    [ "$(complete_line "trainer $command --")" = "$({ echo --help; echo --help=all; "$TRAINER" "$command" \
+        --help=all | grep -Eo '^  --[a-z-]+=?' | tr -d ' '; } | sort | tr '\n' ' ')" ] ||
+        fail "trainer $command: $(complete_line "trainer $command --")"
     count=$((count + $(complete_line "trainer $command --" | wc -w)))
 done
 [ $count -gt 80 ] || fail "only $count options are completed"
@@ -82,17 +87,22 @@ done
 if command -v fish >/dev/null; then
     mkdir bin
     ln -s "$TRAINER" bin/trainer
-    for line in 'trainer --strategy=async-:--strategy=' 'trainer bench --strategies as:' 'trainer fetch m:'; do
-        PATH=$scratch/bin:$PATH fish --no-config -c "source script; complete -C '${line%:*}'" | cut -f1 | sort | tr '\n' ' ' >found
+    for line in 'trainer --strategy=async-:--strategy=' 'trainer bench --strategies as:' \
+        'trainer fetch m:'; do
+        PATH=$scratch/bin:$PATH fish --no-config -c "source script; complete -C '${line%:*}'" | cut -f1 |
+            sort | tr '\n' ' ' >found
         case $line in
         *fetch*) wanted=mnist ;;
         *) wanted=$(listed strategies as | sed "s/[^ ]*/${line##*:}&/g") ;;
         esac
-        [ "$(cat found)" = "$wanted " ] || fail "fish: ${line%:*} is completed to: $(cat found), expected: $wanted"
+        [ "$(cat found)" = "$wanted " ] ||
+            fail "fish: ${line%:*} is completed to: $(cat found), expected: $wanted"
     done
 fi
 "$TRAINER" completions tcsh >out 2>err
-[ $? -eq 2 ] && [ "$(cat err)" = 'trainer: completions: "tcsh": unknown shell, expected bash, zsh or fish' ] || fail "completions tcsh: $(cat err)"
+[ $? -eq 2 ] &&
+    [ "$(cat err)" = 'trainer: completions: "tcsh": unknown shell, expected bash, zsh or fish' ] ||
+    fail "completions tcsh: $(cat err)"
 
 # --- the manual page ---
 "$TRAINER" manual >trainer.1 || fail "manual: exit code $?"
@@ -107,10 +117,12 @@ done
 if command -v groff >/dev/null; then
     groff -man -Tutf8 -ww trainer.1 >page 2>warnings || fail "groff: $(cat warnings)"
     [ ! -s warnings ] || fail "groff: $(cat warnings)"
-    sed 's/.\x08//g; s/\x1b\[[0-9;]*m//g' page | grep -q -- '--slots=N' || fail "the page: no --slots: $(head -n 40 page)"
+    sed 's/.\x08//g; s/\x1b\[[0-9;]*m//g' page | grep -q -- '--slots=N' ||
+        fail "the page: no --slots: $(head -n 40 page)"
 fi
 if command -v man >/dev/null; then
-    LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z trainer.1 >page 2>warnings || fail "man: $(cat warnings)"
+    LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z trainer.1 \
+        >page 2>warnings || fail "man: $(cat warnings)"
     [ ! -s warnings ] || fail "man: $(cat warnings)"
 fi
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Columns of texts that the network embeds (csv:embedding=N): what it says of a row is what plain arithmetic makes of its weights, also of
-# values that training did not have; resumed, from a pack and by two processes it is the same network; other formats have it.
+# Columns of texts that the network embeds (csv:embedding=N): what it says of a row is what plain arithmetic
+# makes of its weights, also of values that training did not have; resumed, from a pack and by two processes
+# it is the same network; other formats have it.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -16,7 +17,8 @@ with open("table.csv", "w") as file:
     file.write("town,age,shop,bought\n")
     for i in range(600):
         town, shop, age = random.choice(towns), random.choice(shops), random.uniform(1, 80)
-        file.write(f"{town},{age:.1f},{shop},{'yes' if liked[town] + liked[shop] + (age - 40) / 40 > 0 else 'no'}\n")
+        file.write(
+            f"{town},{age:.1f},{shop},{'yes' if liked[town] + liked[shop] + (age - 40) / 40 > 0 else 'no'}\n")
 PYTHON
 table="csv:file=table.csv,embedding=3,test=0.3"
 # shellcheck disable=SC2054 # commas are the program's
@@ -25,9 +27,11 @@ runs --dataset="$table" --model=softmax "${train[@]}" --epochs=8 --out=run
 [ $code -eq 0 ] || fail "training: $(cat err)"
 
 # --- by hand ---
-printf 'town,age,shop\ntown03,30,a\ntown11,7.5,c\nNowhere,30,b\ntown03,50,nothing\nNowhere,80,nothing\n' >rows.csv
+printf 'town,age,shop\ntown03,30,a\ntown11,7.5,c\nNowhere,30,b\ntown03,50,nothing\nNowhere,80,nothing\n' \
+    >rows.csv
 runs predict --checkpoint=run --format=csv rows.csv
-[ "$(cat err)" = "trainer: rows.csv: values that training did not have count as none: 4 cells" ] || fail "unknown values: $(cat err)"
+[ "$(cat err)" = "trainer: rows.csv: values that training did not have count as none: 4 cells" ] ||
+    fail "unknown values: $(cat err)"
 cat >check.py <<'PYTHON'
 import array, csv, json, math, tensors
 path = "run/model.safetensors"
@@ -53,7 +57,8 @@ mean, deviation = (list(map(float, texts[name].split(","))) for name in ("mean",
 assert mean[1:] == [0, 0] and deviation[1:] == [1, 1], (mean, deviation)
 code = lambda list, value, before: before + list.index(value) if value in list else 0
 for row, said in zip(csv.DictReader(open("rows.csv")), csv.DictReader(open("out")), strict=True):
-    x = [(float(row["age"]) - mean[0]) / deviation[0]] + table[code(towns, row["town"], 1)] + table[code(shops, row["shop"], 1 + len(towns))]
+    x = ([(float(row["age"]) - mean[0]) / deviation[0]] + table[code(towns, row["town"], 1)] +
+         table[code(shops, row["shop"], 1 + len(towns))])
     assert len(x) == len(weights) == 7
     logits = [bias[c] + sum(v * weights[i][c] for i, v in enumerate(x)) for c in range(2)]
     yes = 1 / (1 + math.exp(logits[0] - logits[1]))
@@ -75,7 +80,8 @@ runs --dataset="$table" --model='layers:dense' "${train[@]}" --epochs=2 --out=la
 [ $code -eq 0 ] || fail "layers: $(cat err)"
 good describe --model=mlp --dataset="$table"
 grep -q 'categories/kernel \[16, 3\]' out || fail "describe: $(cat out)"
-runs --dataset="csv:file=table.csv,columns=town,embedding=2,test=0.3" --model=mlp:hidden=4 "${train[@]}" --epochs=2 --out=town
+runs --dataset="csv:file=table.csv,columns=town,embedding=2,test=0.3" --model=mlp:hidden=4 "${train[@]}" \
+    --epochs=2 --out=town
 [ $code -eq 0 ] || fail "categories alone: $(cat err)"
 runs predict --checkpoint=town rows.csv
 [ "$(wc -l <out)" -eq 5 ] || fail "categories alone: $(cat out err)"
@@ -85,17 +91,20 @@ good export --checkpoint=town town.npz
 repeatable= # where a build has a GPU's kernels, which are not repeatable by themselves
 "$TRAINER" train --help=all | grep -q -e '^ *--deterministic' && repeatable=--deterministic
 # shellcheck disable=SC2086 # none, or one
-runs --dataset="$table" --model=softmax --optimizer=adam:rate=0.02 --devices=cpu:0,cpu:1 --epochs=2 --quiet $repeatable --out=two
+runs --dataset="$table" --model=softmax --optimizer=adam:rate=0.02 --devices=cpu:0,cpu:1 --epochs=2 \
+    --quiet $repeatable --out=two
 [ $code -eq 0 ] || fail "two workers: $(cat err)"
-runs --hosts=localhost:3 --ps=1 --dataset="$table" --model=softmax --optimizer=adam:rate=0.02 --devices=cpu:0 --epochs=2 --quiet $repeatable \
-    --out=cluster
+runs --hosts=localhost:3 --ps=1 --dataset="$table" --model=softmax --optimizer=adam:rate=0.02 \
+    --devices=cpu:0 --epochs=2 --quiet $repeatable --out=cluster
 [ $code -eq 0 ] || fail "a cluster: $(cat err)"
 same_weights "a cluster" two cluster
 
 # --- what does not fit ---
 grep -v town05 table.csv >fewer.csv
-refused 2 'cnn: found 3 measurements per example of csv:.*, expected an image' --dataset="$table" --model=cnn --epochs=1
+refused 2 'cnn: found 3 measurements per example of csv:.*, expected an image' \
+    --dataset="$table" --model=cnn --epochs=1
 refused 2 'embedding' --dataset=csv:file=table.csv,embedding=1001
-refused 2 'csv: found 2 columns of categories with 15 codes, expected 2 with 16, what the network was trained on' \
+refused 2 \
+    'csv: found 2 columns of categories with 15 codes, expected 2 with 16, what the network was trained on' \
     evaluate --checkpoint=run --dataset=csv:file=fewer.csv,embedding=3
 [ $failures -eq 0 ]

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What people read: the pages of help, the lists, the first lines of a run and the tables of bench fit terminals of any width and 80
-# columns elsewhere, say the same words at each width, and break none. Options stand in groups, the rare ones behind --help=all. The
-# examples work as they are typed.
+# What people read: the pages of help, the lists, the first lines of a run and the tables of bench fit
+# terminals of any width and 80 columns elsewhere, say the same words at each width, and break none. Options
+# stand in groups, the rare ones behind --help=all. The examples work as they are typed.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -29,7 +29,8 @@ def on_terminal(columns, command, code=0):
     return re.sub(r"\r[^\r\n]*\033\[K|\r", "", shown.decode())
 
 def in_pipe(command):
-    child = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    child = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
     if child.returncode != 0:
         fail(f"{command}: exit code {child.returncode}")
     return child.stdout.decode()
@@ -45,7 +46,8 @@ def words(text):
 
 def check_page(arguments):
     what = " ".join(arguments)
-    pages = {columns: on_terminal(columns, [trainer] + arguments) for columns in (widths if len(arguments) == 1 else [60, 160])}
+    pages = {columns: on_terminal(columns, [trainer] + arguments)
+             for columns in (widths if len(arguments) == 1 else [60, 160])}
     piped = in_pipe([trainer] + arguments)
     for columns, page in pages.items():
         check_lines(what, page, columns)
@@ -92,14 +94,17 @@ for command, first in ("train", "What to train"), ("bench", "What to train"):
     wanted = ["What to train", "How to share", "On which devices", "What to keep", "Cluster", "Experiments"]
     if groups != [g for g in wanted if g in groups] or len(groups) < 5:
         fail(f"{command} --help: groups {groups}, expected {wanted}")
-if "  --slots=N               gradients that a worker may have under way (default 2)\n" not in in_pipe([trainer, "train", "--help"]):
+if ("  --slots=N               gradients that a worker may have under way (default 2)\n" not in
+    in_pipe([trainer, "train", "--help"])):
     fail("--slots does not read without its name: " + in_pipe([trainer, "train", "--help"]))
 if "(default 2; 1 to 1024)" not in " ".join(in_pipe([trainer, "train", "--help=all"]).split()):
     fail("train --help=all: no ranges")
 
 # --- the first lines of a run ---
-run = [trainer, "--dataset=digits:take=64", "--model=mlp:hidden=20,activation=relu", "--optimizer=adam:rate=0.01,beta1=0.9", "--schedule=cosine:end=0.1",
-       "--devices=cpu:0,cpu:1", "--average=0.9", "--clip=5", "--data-sharding=split", "--epochs=1", "--print-every=0", "--replace", "--out=run"]
+run = [trainer, "--dataset=digits:take=64", "--model=mlp:hidden=20,activation=relu",
+       "--optimizer=adam:rate=0.01,beta1=0.9", "--schedule=cosine:end=0.1", "--devices=cpu:0,cpu:1",
+       "--average=0.9", "--clip=5", "--data-sharding=split", "--epochs=1", "--print-every=0", "--replace",
+       "--out=run"]
 in_pipe(run) # so that all say that there was one before
 said = {columns: on_terminal(columns, run) for columns in widths}
 piped = in_pipe(run)
@@ -115,20 +120,27 @@ if not re.search(r"^logs, model and checkpoint go to run$", piped, re.M):
     fail(f"where the files are is not one line: {piped}")
 
 # --- rows that other programs read, too: folded on a terminal only; --explain has times that differ ---
-for rows in ["devices"], ["describe", "--model=alexnet", "--input=24x24x3"], ["--model=lenet", "--dataset=digits:take=64", "--epochs=1", "--explain", "--quiet", "--replace", "--out=run"]:
-    shown = {columns: on_terminal(columns, [trainer] + rows) for columns in widths if columns >= 80 or "--explain" not in rows}
+for rows in ["devices"], ["describe", "--model=alexnet",
+                          "--input=24x24x3"], ["--model=lenet", "--dataset=digits:take=64", "--epochs=1",
+                                               "--explain", "--quiet", "--replace", "--out=run"]:
+    shown = {columns: on_terminal(columns, [trainer] + rows)
+             for columns in widths if columns >= 80 or "--explain" not in rows}
     piped = in_pipe([trainer] + rows)
-    names = lambda text: sorted(re.sub(r"(?<![a-z])[0-9][0-9.]*|[,:]", "", text[:text.index("instructions")] if "instructions" in text else text).split())
+    names = lambda text: sorted(re.sub(r"(?<![a-z])[0-9][0-9.]*|[,:]", "", text[:text.index("instructions")]
+                                       if "instructions" in text else text).split())
     for columns, text in shown.items():
         check_lines(rows[0], text, columns)
         if names(text) != names(piped) and "--explain" not in rows or re.search(r" $", text, re.M):
             fail(f"{rows[0]}, {columns} columns: {text} instead of {piped}")
         for word in ("onednn:", "reference:") if "--explain" in rows else ():
             if text.count(word) != piped.count(word):
-                fail(f"{rows[0]}, {columns} columns: {text.count(word)} of {piped.count(word)} kernels: {text}")
+                fail(f"{rows[0]}, {columns} columns: {text.count(word)} of {piped.count(word)} kernels: "
+                     f"{text}")
     longest = max(map(len, piped.split("\n"))) # of devices, the processor's name decides
-    if longest <= 80 and rows != ["devices"] or (shown[min(shown)].count("\n") > piped.count("\n")) != (longest > min(shown)):
-        fail(f"{rows[0]}: not folded in {min(shown)} columns, or not whole in a pipe: {shown[min(shown)]}{piped}")
+    if (longest <= 80 and rows != ["devices"] or
+        (shown[min(shown)].count("\n") > piped.count("\n")) != (longest > min(shown))):
+        fail(f"{rows[0]}: not folded in {min(shown)} columns, or not whole in a pipe: "
+             f"{shown[min(shown)]}{piped}")
 
 # --- the one line of an error, too, but for names with blanks that must stay ---
 wrong = "--resume=" + "/no/such folder" * 9
@@ -141,11 +153,13 @@ if on_terminal(60, [trainer, wrong], 3).count("\n") != 1:
     fail("blanks in a file's name did not stay")
 
 # --- the tables of bench ---
-bench = [trainer, "bench", "--dataset=digits:take=64", "--model=mlp:hidden=20", "--strategies=sync,async-lockfree:apply=worker", "--devices=cpu:0,cpu:1",
-         "--threads=1", "--repeats=1", "--epochs=1", "--target-accuracy=0.99", "--quiet", "--replace", "--out=compared"]
+bench = [trainer, "bench", "--dataset=digits:take=64", "--model=mlp:hidden=20",
+         "--strategies=sync,async-lockfree:apply=worker", "--devices=cpu:0,cpu:1", "--threads=1",
+         "--repeats=1", "--epochs=1", "--target-accuracy=0.99", "--quiet", "--replace", "--out=compared"]
 tables = {columns: on_terminal(columns, bench) for columns in widths}
 tables[80.5] = in_pipe(bench)
-titles = r"examples/s +sd|x one|x all|to target|accuracy +sd|cost +sd|compute +input +exchange +waiting|stale +p99 +max|updates|lost|dropped"
+titles = (r"examples/s +sd|x one|x all|to target|accuracy +sd|cost +sd|compute +input +exchange "
+          r"+waiting|stale +p99 +max|updates|lost|dropped")
 for columns, text in tables.items():
     check_lines("bench", text, int(columns))
     found = re.findall(titles, "\n".join(line for line in text.split("\n") if line.startswith(" " * 10)))
@@ -159,7 +173,8 @@ for columns, text in tables.items():
 sys.exit(failures > 0)
 PYTHON
 # shellcheck disable=SC2046 # several names
-python3 widths.py "$TRAINER" $(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c src/outputs/*.c src/exports/*.c | tr _ -) || failures=1
+python3 widths.py "$TRAINER" $(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c \
+    src/store/optimizers/*.c src/store/schedules/*.c src/outputs/*.c src/exports/*.c | tr _ -) || failures=1
 
 # --- examples, each page's in a folder of its own; MNIST is a few made-up digits ---
 mkdir bin
@@ -170,14 +185,18 @@ random.seed(1)
 os.makedirs("data/mnist")
 for prefix, count in (("train", 300), ("t10k", 50)):
     labels = bytes(i % 10 for i in range(count))
-    images = b"".join(bytes(200 if x // 3 == label else random.randrange(40) for x in range(28) for y in range(28)) for label in labels)
-    open(f"data/mnist/{prefix}-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, count, 28, 28) + images)
+    images = b"".join(bytes(200 if x // 3 == label else random.randrange(40) for x in range(28)
+                            for y in range(28)) for label in labels)
+    open(f"data/mnist/{prefix}-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, count, 28, 28) +
+                                                               images)
     open(f"data/mnist/{prefix}-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, count) + labels)
 
 def chunk(name, data):
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 rows = b"".join(b"\0" + images[i * 28:i * 28 + 28] for i in range(28))
-open("digit.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 28, 28, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+open("digit.png", "wb").write(b"\x89PNG\r\n\x1a\n" +
+                              chunk(b"IHDR", struct.pack(">IIBBBBB", 28, 28, 8, 0, 0, 0, 0)) +
+                              chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 PYTHON
 python3 mnist.py || exit 1
 ran=0
@@ -193,24 +212,35 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         *'trainer bench'*) typed+=' --repeats=1 --epochs=1 --quiet' ;;
         *'trainer sweep --resume'* | *'trainer ensemble --resume'*) ;;
         *'trainer sweep --join'*) typed='trainer sweep --join=127.0.0.1:1 --start-timeout=0.1' ;;
-        *'trainer sweep'*--listen*) typed=${typed%%--listen*}'--listen=127.0.0.1:0 --runs=2 --epochs=2 --quiet' ;;
+        *'trainer sweep'*--listen*)
+            typed=${typed%%--listen*}'--listen=127.0.0.1:0 --runs=2 --epochs=2 --quiet' ;;
         *'trainer ensemble'*) typed+=' --epochs=2 --quiet' ;;
         *'trainer sweep'*) typed+=' --runs=2 --epochs=2 --quiet' ;;
         *'trainer fetch'*) typed=${typed/fetch/fetch --from=http://127.0.0.1:9/none} ;;
         *'trainer show'*) ;;
         *cifar10*) typed+=' --explain=nothing' ;;
         esac
-        (cd "$folder" && TRAINER_DATA=$scratch/data PATH=$scratch/bin:$PATH timeout 120 bash -c "$typed") >"$folder/out" 2>"$folder/err"
+        (
+            cd "$folder" && TRAINER_DATA=$scratch/data PATH=$scratch/bin:$PATH timeout 120 bash -c "$typed"
+        ) >"$folder/out" 2>"$folder/err"
         case $?:$typed in
         0:*) ;;
-        [25]:*'trainer fetch'*) grep -q 'cannot download\|127.0.0.1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
-        5:*'trainer probe 127.0.0.1'*) grep -q '127.0.0.1:2222: not connected' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
-        3:*'trainer probe'*) grep -q 'cluster.key: No such file' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
-        5:*'trainer sweep --join'*) grep -q '127.0.0.1:1: not connected' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
-        3:*'trainer show'*cifar10*) grep -q 'cifar10 needs data_batch_1.bin' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
-        2:*'trainer export'*onnx*) grep -q 'protobuf-c-compiler' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
-        2:*'trainer show'*) grep -q 'libpng-dev' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
-        2:*cifar10*) grep -q 'explain=nothing: expected 0 or 1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        [25]:*'trainer fetch'*) grep -q 'cannot download\|127.0.0.1' "$folder/err" ||
+            fail "$* example: $typed: $(cat "$folder/err")" ;;
+        5:*'trainer probe 127.0.0.1'*) grep -q '127.0.0.1:2222: not connected' "$folder/err" ||
+            fail "$* example: $typed: $(cat "$folder/err")" ;;
+        3:*'trainer probe'*) grep -q 'cluster.key: No such file' "$folder/err" ||
+            fail "$* example: $typed: $(cat "$folder/err")" ;;
+        5:*'trainer sweep --join'*) grep -q '127.0.0.1:1: not connected' "$folder/err" ||
+            fail "$* example: $typed: $(cat "$folder/err")" ;;
+        3:*'trainer show'*cifar10*) grep -q 'cifar10 needs data_batch_1.bin' "$folder/err" ||
+            fail "$* example: $typed: $(cat "$folder/err")" ;;
+        2:*'trainer export'*onnx*)
+            grep -q 'protobuf-c-compiler' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        2:*'trainer show'*)
+            grep -q 'libpng-dev' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        2:*cifar10*) grep -q 'explain=nothing: expected 0 or 1' "$folder/err" ||
+            fail "$* example: $typed: $(cat "$folder/err")" ;;
         *) fail "$* example: $typed: $(cat "$folder/err")" ;;
         esac
         ran=$((ran + 1))
@@ -218,7 +248,9 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
     done < <("$TRAINER" "$@" | sed -n '/^examples:$/,/^$/{/^  /p}')
 }
 examples --help
-for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do examples "$command" --help; done
+for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    examples "$command" --help
+done
 [ $ran -ge 30 ] || fail "only $ran lines of examples"
 
 [ $failures -eq 0 ]

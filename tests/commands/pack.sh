@@ -1,7 +1,7 @@
 #!/bin/bash
-# trainer pack, as a user has it: training, testing and going on from a pack give the bits of the data set it was made of; blocks are an
-# order of their own; what is there, damaged, cut or no pack is one line; nothing is left of a pack that was not finished; pictures are
-# as they were chosen.
+# trainer pack, as a user has it: training, testing and going on from a pack give the bits of the data set it
+# was made of; blocks are an order of their own; what is there, damaged, cut or no pack is one line; nothing
+# is left of a pack that was not finished; pictures are as they were chosen.
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
@@ -12,7 +12,8 @@ same() { same_weights "$2" "$1" "$2"; }
 train() { # folder, data set, options...
     local out=$1 dataset=$2
     shift 2
-    good --dataset="$dataset" --devices=cpu:0,cpu:1 --strategy=sync --batch=20 --epochs=2 --quiet --out="$out" "$@"
+    good --dataset="$dataset" --devices=cpu:0,cpu:1 --strategy=sync --batch=20 --epochs=2 \
+        --quiet --out="$out" "$@"
 }
 
 # --- the same bits ---
@@ -44,7 +45,8 @@ train values csv:file=houses.csv,target=price --batch=4
 train packed pack:file=houses.pack --batch=4
 same values packed
 
-# --- blocks: digits are one block, so this is the same set in another order, whatever computes it and from where it goes on ---
+# --- blocks: digits are one block, so this is the same set in another order, whatever computes it and from
+# where it goes on ---
 train e pack:file=digits.pack,order=blocks
 train f pack:file=digits.pack,order=blocks --epochs=1 --prefetch=1
 good --resume=f --epochs=2 --quiet
@@ -101,7 +103,10 @@ refused 3 'later\.pack: found a pack of version 3, expected 2' pack --check late
 refused 3 'flowers\.csv: not a pack, expected a file that trainer pack wrote' pack --check flowers.csv
 
 # --- a disk that is full leaves nothing ---
-(ulimit -f 60 && trap '' XFSZ && refused 3 'full\.pack: not written: File too large' pack digits full.pack && exit $failures) || fail "a full disk"
+(
+    ulimit -f 60 && trap '' XFSZ &&
+        refused 3 'full\.pack: not written: File too large' pack digits full.pack && exit $failures
+) || fail "a full disk"
 ls full.pack* 2>/dev/null && fail "half a pack is left"
 
 # --- pictures: less memory than they take; and what was chosen of them stays ---
@@ -123,8 +128,11 @@ PYTHON
     case $(<"$BUILD/flags") in
     *-fsanitize=* | *TRAINER_CUDA=1*) ;;
     *)
-        (ulimit -v 420000 && refused 4 'or trainer pack needs less' --dataset=pictures:dir=pictures,size=1500x1500,threads=1 --epochs=1 --out=never &&
-            exit $failures) || fail "these pictures fit into little memory"
+        (
+            ulimit -v 420000 && refused 4 'or trainer pack needs less' \
+                --dataset=pictures:dir=pictures,size=1500x1500,threads=1 --epochs=1 --out=never &&
+                exit $failures
+        ) || fail "these pictures fit into little memory"
         ;;
     esac
     # Ctrl-C

@@ -1,6 +1,7 @@
 #!/bin/bash
-# trainer predict on pictures: a digit written as PNG gets the class and the probabilities that its row of bytes gets, however it is
-# written down; colour goes to a network that was trained on colour; what is no picture is one line.
+# trainer predict on pictures: a digit written as PNG gets the class and the probabilities that its row of
+# bytes gets, however it is written down; colour goes to a network that was trained on colour; what is no
+# picture is one line.
 set -u
 data=${TRAINER_DATA:-}
 # shellcheck source=tests/setup.sh
@@ -39,8 +40,10 @@ for prefix, count in prefixes.items():
         for i, label in enumerate(labels):
             for y in range(11):
                 for x in range(5):
-                    images[(i * SIDE + 3 + label // 5 * 12 + y) * SIDE + 1 + label % 5 * 5 + x] = random.randrange(200, 256)
-    open(f"data/mnist/{prefix}-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, count, SIDE, SIDE) + images)
+                    images[(i * SIDE + 3 + label // 5 * 12 + y) * SIDE + 1 + label % 5 * 5 +
+                           x] = random.randrange(200, 256)
+    open(f"data/mnist/{prefix}-images-idx3-ubyte",
+         "wb").write(struct.pack(">IIII", 0x803, count, SIDE, SIDE) + images)
     open(f"data/mnist/{prefix}-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, count) + labels)
 
 os.makedirs("few/mnist") # the test part: its first 20
@@ -68,8 +71,10 @@ for i in range(20): # of the test part
     open("damaged.png", "wb").write(whole[:80] + bytes([whole[80] ^ 1]) + whole[81:])
     open("line\nend.png", "wb").write(whole)
     png("reversed.png", SIDE, SIDE, 0, rows([255 - v for v in image], SIDE))
-    png("paper.png", SIDE, SIDE, 0, rows([165 - v * 150 // 255 for v in image], SIDE)) # grey, with a dark pencil
-    tight = [200 if (x in (0, 27)) != (y in (0, 27)) and (8 < x < 20 or 8 < y < 20) else 0 for y in range(SIDE) for x in range(SIDE)]
+    # grey, with a dark pencil.
+    png("paper.png", SIDE, SIDE, 0, rows([165 - v * 150 // 255 for v in image], SIDE))
+    tight = [200 if (x in (0, 27)) != (y in (0, 27)) and (8 < x < 20 or 8 < y < 20) else 0
+             for y in range(SIDE) for x in range(SIDE)]
     png("tight.png", SIDE, SIDE, 0, rows(tight, SIDE)) # cut so closely that the light figure is at the border
     png("pencil.png", SIDE, SIDE, 0, rows([90 + v * 150 // 255 for v in image], SIDE)) # light, on a board
 png("huge.png", 20000, 20000, 0, [[0]])
@@ -84,11 +89,14 @@ with open("colours.csv", "w") as table, open("colour-rows.csv", "w") as unlabell
             png(f"patch-{i}.png", 4, 4, 2, rows(image, 12))
 PYTHON
 python3 make.py "$data" || exit 1
-train() { "$TRAINER" --quiet --devices=cpu:0,cpu:1 --batch=20 "$@" >out 2>err || fail "trainer $*: $(cat err)"; }
+train() {
+    "$TRAINER" --quiet --devices=cpu:0,cpu:1 --batch=20 "$@" >out 2>err || fail "trainer $*: $(cat err)"
+}
 train --data-dir=data --dataset=mnist --model=mlp:hidden=30 --epochs=3 --out=digits
 
 if ! "$TRAINER" predict --help | grep -q PNG; then # built without stb_image
-    refused 3 'digit-00.png: a picture, which this build cannot read: it has no stb_image$' predict --checkpoint=digits digit-00.png
+    refused 3 'digit-00.png: a picture, which this build cannot read: it has no stb_image$' \
+        predict --checkpoint=digits digit-00.png
     [ $failures -eq 0 ]
     exit
 fi
@@ -99,9 +107,11 @@ mv out rows
 good predict --checkpoint=digits --top=10 digit-??.png
 sed 's/^digit-[0-9]*\.png: //' out >lines
 cmp -s lines rows || fail "pictures and rows of bytes differ: $(diff lines rows | head -n 4)"
-[ "$(cut -d: -f1 out)" = "$(printf 'digit-%02d.png\n' {0..19})" ] || fail "several pictures: $(cut -c1-40 out)"
+[ "$(cut -d: -f1 out)" = "$(printf 'digit-%02d.png\n' {0..19})" ] ||
+    fail "several pictures: $(cut -c1-40 out)"
 [ "$(sort -u rows | wc -l)" -gt 10 ] || fail "the rows do not differ: this proves nothing"
-# As `evaluate` saw them, whose examples are the bytes of the data set: accuracy, and cost (shares are printed to 0.1 %).
+# As `evaluate` saw them, whose examples are the bytes of the data set: accuracy, and cost (shares are printed
+# to 0.1 %).
 "$TRAINER" evaluate --checkpoint=digits --data-dir=few >seen 2>err || fail "evaluate: $(cat err)"
 python3 - <<'PYTHON' || fail "evaluate and predict differ: $(cat seen)"
 import math, re
@@ -109,7 +119,8 @@ seen = dict(re.findall(r"(Test-\w+): ([0-9.]+)", open("seen").read()))
 labels = open("labels").read().split()
 lines = [re.findall(r'"(\d)" \(([0-9.]+)%\)', line) for line in open("rows")]
 right = sum(line[0][0] == label for line, label in zip(lines, labels))
-cost = sum(-math.log(max(float(dict(line)[label]) / 100, 0.0005)) for line, label in zip(lines, labels)) / len(lines)
+cost = sum(-math.log(max(float(dict(line)[label]) / 100, 0.0005))
+           for line, label in zip(lines, labels)) / len(lines)
 assert len(lines) == 20 and abs(right / 20 - float(seen["Test-Accuracy"])) < 1e-6, (right, seen)
 assert abs(cost - float(seen["Test-Cost"])) < 0.02, (cost, seen)
 PYTHON
@@ -119,15 +130,20 @@ for picture in digit-00.png colour.png opaque.PNG sixteen packed.png.gz; do
     cmp -s out first || fail "$picture: $(cat out) expected $(cat first)"
 done
 good predict --checkpoint=digits --top=10 digits.csv digit-00.png
-[ "$(wc -l <out)" -eq 21 ] && [ "$(tail -n 1 out)" = "digit-00.png: $(cat first)" ] || fail "a table and a picture: $(tail -n 1 out)"
+[ "$(wc -l <out)" -eq 21 ] && [ "$(tail -n 1 out)" = "digit-00.png: $(cat first)" ] ||
+    fail "a table and a picture: $(tail -n 1 out)"
 # More than one batch, and a table in between; what is wrong with some does not concern the others.
 pictures=$(for i in {1..15}; do echo digit-??.png; done)
 # shellcheck disable=SC2086
 good predict --checkpoint=digits --top=10 $pictures digits.csv digit-01.png
 { for i in {1..15}; do cat rows; done; cat rows; sed -n 2p rows; } >wanted
-sed 's/^digit-[0-9]*\.png: //' out | cmp -s - wanted || fail "many pictures: $(wc -l <out) lines, $(sed 's/^digit-[0-9]*\.png: //' out | diff - wanted | head -n 3)"
-runs predict --checkpoint=digits --top=10 digit-00.png cut.png nowhere.png digit-01.png damaged.png digit-02.png
-[ $code -eq 3 ] && [ "$(grep -c '^trainer: ' err) $(wc -l <err)" = "3 3" ] || fail "three of six are wrong: exit code $code: $(cat err)"
+sed 's/^digit-[0-9]*\.png: //' out | cmp -s - wanted ||
+    fail "many pictures: $(wc -l <out) lines, $(sed 's/^digit-[0-9]*\.png: //' out | diff - wanted |
+    head -n 3)"
+runs predict --checkpoint=digits --top=10 digit-00.png cut.png nowhere.png digit-01.png damaged.png \
+    digit-02.png
+[ $code -eq 3 ] && [ "$(grep -c '^trainer: ' err) $(wc -l <err)" = "3 3" ] ||
+    fail "three of six are wrong: exit code $code: $(cat err)"
 sed 's/^digit-[0-9]*\.png: //' out | cmp -s - <(head -n 3 rows) || fail "three of six are right: $(cat out)"
 good predict --checkpoint=digits $'line\nend.png' digit-01.png
 [ "$(head -n 1 out | cut -d' ' -f1)" = "line?end.png:" ] || fail "a name with a line's end: $(cat out)"
@@ -136,7 +152,8 @@ good predict --checkpoint=digits $'line\nend.png' digit-01.png
 good predict --checkpoint=digits big.png
 python3 - <<'PYTHON' || fail "ten times as large: $(cat out) expected $(cut -d, -f1 first)"
 import re
-parts = [re.match(r'Prediction is ("[^"]*") \(([0-9.]+)%\)', open(name).read()).groups() for name in ("out", "first")]
+parts = [re.match(r'Prediction is ("[^"]*") \(([0-9.]+)%\)', open(name).read()).groups()
+         for name in ("out", "first")]
 assert parts[0][0] == parts[1][0] and abs(float(parts[0][1]) - float(parts[1][1])) < 20, parts
 PYTHON
 
@@ -146,20 +163,25 @@ reversed() { # checkpoint, pictures that are, how the network was trained, how t
     shift 4
     # shellcheck disable=SC2086 # several pictures
     runs predict --checkpoint=$checkpoint $pictures "$@"
-    [ $code -eq 0 ] && [ "$(grep -c '^\([a-z0-9.-]*: \)*Prediction is ' out)" -eq "$(echo $pictures "$@" | wc -w)" ] || fail "reversed: exit code $code: $(cat out err)"
-    for picture in $pictures; do echo "trainer: $picture: $lit, but the network was trained on pictures that are $trained"; done | cmp -s - err ||
+    [ $code -eq 0 ] && [ "$(grep -c '^\([a-z0-9.-]*: \)*Prediction is ' out)" -eq \
+        "$(echo $pictures "$@" | wc -w)" ] || fail "reversed: exit code $code: $(cat out err)"
+    for picture in $pictures; do
+        echo "trainer: $picture: $lit, but the network was trained on pictures that are $trained"
+    done | cmp -s - err ||
         fail "$checkpoint, $pictures: said: $(cat err)"
 }
 reversed digits 'reversed.png paper.png' 'light on dark' 'dark on light' pencil.png tight.png digit-01.png
 reversed digits reversed.png 'light on dark' 'dark on light'
-good predict --checkpoint="$tests/checkpoints/digits-adam" reversed.png # which is older than that, and says nothing
+# Which is older than that, and says nothing.
+good predict --checkpoint="$tests/checkpoints/digits-adam" reversed.png
 python3 - <<'PYTHON'
 import os
 os.makedirs("ink/mnist")
 for prefix in ("train", "t10k"): # the same digits, dark on light
     whole = open(f"data/mnist/{prefix}-images-idx3-ubyte", "rb").read()
     open(f"ink/mnist/{prefix}-images-idx3-ubyte", "wb").write(whole[:16] + bytes(255 - v for v in whole[16:]))
-    open(f"ink/mnist/{prefix}-labels-idx1-ubyte", "wb").write(open(f"data/mnist/{prefix}-labels-idx1-ubyte", "rb").read())
+    open(f"ink/mnist/{prefix}-labels-idx1-ubyte",
+         "wb").write(open(f"data/mnist/{prefix}-labels-idx1-ubyte", "rb").read())
 PYTHON
 train --data-dir=ink --dataset=mnist --model=softmax --epochs=1 --out=ink-run
 reversed ink-run digit-00.png 'dark on light' 'light on dark' reversed.png
@@ -169,12 +191,15 @@ good predict --checkpoint=ink-run reversed.png paper.png
 train --epochs=5 --out=small
 python3 - <<'PYTHON'
 import random, struct, zlib
-def chunk(name, data): return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 random.seed(3)
 values = [random.choice([0, 0, 16, 16]) for i in range(64)] # 0 and 255 in the picture, so nothing is rounded
 open("small.csv", "w").write(",".join(map(str, values)) + "\n")
 data = b"".join(b"\0" + bytes(v * 255 // 16 for v in values[8 * y:8 * y + 8]) for y in range(8))
-open("small.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
+open("small.png", "wb").write(b"\x89PNG\r\n\x1a\n" +
+                              chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)) +
+                              chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
 PYTHON
 good predict --checkpoint=small --top=10 small.csv
 mv out wanted
@@ -195,15 +220,19 @@ python3 - "$tests" <<'PYTHON'
 import re, struct, sys, zlib
 text = open(sys.argv[1] + "/jpeg_sample.h").read()
 open("sample.jpg", "wb").write(bytes(int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2})\b", text)))
-def chunk(name, data): return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 data = b"".join(b"\0" + bytes(v for x in range(20) for v in (12 * x, 20 * y, 99)) for y in range(12))
-open("sample.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 20, 12, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
+open("sample.png", "wb").write(b"\x89PNG\r\n\x1a\n" +
+                               chunk(b"IHDR", struct.pack(">IIBBBBB", 20, 12, 8, 2, 0, 0, 0)) +
+                               chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
 PYTHON
 good predict --checkpoint=colours --top=3 sample.jpg sample.png
 python3 - <<'PYTHON' || fail "a JPEG: $(cat out)"
 import re
 lines = [dict(re.findall(r'"(\w+)" \(([0-9.]+)%\)', line)) for line in open("out")]
-assert len(lines) == 2 and all(len(line) == 3 and abs(float(line[c]) - float(lines[0][c])) < 2 for line in lines for c in line), lines
+assert len(lines) == 2 and all(len(line) == 3 and abs(float(line[c]) - float(lines[0][c])) < 2
+                               for line in lines for c in line), lines
 PYTHON
 
 # --- no picture, or none for this network ---
@@ -212,8 +241,10 @@ printf 'nothing\n' >cat.jpg
 : >empty.png
 mkdir folder.png
 refused 3 'cut.png: the PNG ends too early, after [0-9]+ bytes$' predict --checkpoint=digits cut.png
-refused 3 'damaged.png: damaged PNG: the check sum of chunk IDAT is wrong$' predict --checkpoint=digits damaged.png
-refused 3 'huge.png: 20000 x 20000 pixels, expected at most 67108864 together$' predict --checkpoint=digits huge.png
+refused 3 'damaged.png: damaged PNG: the check sum of chunk IDAT is wrong$' \
+    predict --checkpoint=digits damaged.png
+refused 3 'huge.png: 20000 x 20000 pixels, expected at most 67108864 together$' \
+    predict --checkpoint=digits huge.png
 refused 3 'cat.jpg: no PNG, JPEG, BMP or GIF picture$' predict --checkpoint=digits cat.jpg
 refused 3 'empty.png: no PNG, JPEG, BMP or GIF picture$' predict --checkpoint=digits empty.png
 refused 3 'cat.gif: no PNG, JPEG, BMP or GIF picture$' predict --checkpoint=digits cat.gif
@@ -224,16 +255,21 @@ printf 'II*\0\10\0\0\0\0\0\0\0' >cat.tiff
 printf 'so\0 so' >cat.doc
 refused 3 'cat.gif: the GIF ends too early, after 13 bytes$' predict --checkpoint=digits cat.gif
 refused 3 'cat.bmp: the BMP ends too early, after 14 bytes$' predict --checkpoint=digits cat.bmp
-refused 3 'cat.webp: a WebP picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' predict --checkpoint=digits cat.webp
-refused 3 'cat.tiff: a TIFF picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' predict --checkpoint=digits cat.tiff
-refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' predict --checkpoint=digits cat.doc
+refused 3 'cat.webp: a WebP picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' \
+    predict --checkpoint=digits cat.webp
+refused 3 'cat.tiff: a TIFF picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' \
+    predict --checkpoint=digits cat.tiff
+refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' \
+    predict --checkpoint=digits cat.doc
 refused 3 'folder.png: a folder, expected a file$' predict --checkpoint=digits folder.png
 refused 3 'digits: a folder, expected a file$' predict --checkpoint=digits digits
 refused 3 'nowhere.png: No such file' predict --checkpoint=digits nowhere.png
 train --dataset=iris --epochs=1 --out=flowers
-refused 3 'digit-00.png: a picture, but the network takes rows of a table, 4 numbers that begin with sepal_length$' predict --checkpoint=flowers digit-00.png
+refused 3 'digit-00.png: a picture, but the network takes rows of a table, 4 numbers that begin with sepal_length$' \
+    predict --checkpoint=flowers digit-00.png
 for i in {1..30}; do echo "$i,$((i * 7 % 5)),$((i % 2))"; done >two.csv
 train --dataset=csv:file=two.csv --epochs=1 --out=oblong
-refused 3 'digit-00.png: a picture, but the network takes examples \[2\]$' predict --checkpoint=oblong digit-00.png
+refused 3 'digit-00.png: a picture, but the network takes examples \[2\]$' \
+    predict --checkpoint=oblong digit-00.png
 
 [ $failures -eq 0 ]

@@ -1,6 +1,7 @@
 #!/bin/bash
-# trainer show: a PNG decodes to the very pixels of the examples, an augmented one to a cut of what stands beside it; the numbers of
-# the confusion matrix are those of `trainer evaluate`; in a terminal there are colours, in a pipe letters.
+# trainer show: a PNG decodes to the very pixels of the examples, an augmented one to a cut of what stands
+# beside it; the numbers of the confusion matrix are those of `trainer evaluate`; in a terminal there are
+# colours, in a pipe letters.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -24,7 +25,8 @@ def decode(path): # 8 bits, three colours, no interlacing
     while at < len(data):
         length, kind = struct.unpack(">I4s", data[at:at + 8])
         body = data[at + 8:at + 8 + length]
-        assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0], "a wrong checksum"
+        assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0], (
+            "a wrong checksum")
         header = struct.unpack(">IIBBBBB", body) if kind == b"IHDR" else header
         packed += body if kind == b"IDAT" else b""
         at += 12 + length
@@ -67,12 +69,14 @@ joined = [] # the sheet that was searched last, and all its bytes
 def digits(first, count): # (pixels, label) of the embedded ones
     rows = gzip.open(os.path.join(os.environ["ROOT"], "datasets/embedded/digits.csv.gz"), "rt").read().split()
     numbers = [list(map(int, row.split(","))) for row in rows[first:first + count]]
-    return [([b"".join(bytes([round(255 * v / 16)]) * 3 for v in n[8 * y:8 * y + 8]) for y in range(8)], n[64]) for n in numbers]
+    return [([b"".join(bytes([round(255 * v / 16)]) * 3 for v in n[8 * y:8 * y + 8]) for y in range(8)],
+             n[64]) for n in numbers]
 
 def images(path): # of CIFAR-10's files, the first 100
     data = open(path, "rb").read()
     records = [data[i * 3073:(i + 1) * 3073] for i in range(100)]
-    return [[bytes(r[1 + 1024 * c + 32 * y + x] for x in range(32) for c in range(3)) for y in range(32)] for r in records]
+    return [[bytes(r[1 + 1024 * c + 32 * y + x] for x in range(32) for c in range(3)) for y in range(32)]
+            for r in records]
 
 def on_terminal(columns, command):
     code, shown = terminal.on_terminal(columns, command)
@@ -120,7 +124,8 @@ if what == "digits": # PICTURE: the first 12 of the test part, in their order
     assert places == sorted(places), places
 elif what == "stored": # PICTURE: 30 different images of the training part
     sheet = decode(arguments[0])
-    found = [place for image in images("data/cifar10/data_batch_1.bin") for place in find(sheet, enlarged(image, 4))]
+    found = [place for image in images("data/cifar10/data_batch_1.bin")
+             for place in find(sheet, enlarged(image, 4))]
     assert len(found) == 30, len(found)
 elif what == "cut": # PICTURE: a cut of 24x24 beside each of 10 images, half of them mirrored
     sheet = decode(arguments[0])
@@ -130,8 +135,10 @@ elif what == "cut": # PICTURE: a cut of 24x24 beside each of 10 images, half of 
         for y, x in find(sheet, enlarged(image, 4)):
             count += 1
             left = x + 4 * 32 + 6
-            seen = [b"".join(sheet[y + 4 * k][3 * (left + 4 * j):3 * (left + 4 * j) + 3] for j in range(24)) for k in range(24)]
-            assert enlarged(seen, 4) == [row[3 * left:3 * (left + 96)] for row in sheet[y:y + 96]], "no squares of equal pixels"
+            seen = [b"".join(sheet[y + 4 * k][3 * (left + 4 * j):3 * (left + 4 * j) + 3] for j in range(24))
+                    for k in range(24)]
+            assert enlarged(seen, 4) == [row[3 * left:3 * (left + 96)] for row in sheet[y:y + 96]], (
+                "no squares of equal pixels")
             turned = [b"".join(row[3 * j:3 * j + 3] for j in reversed(range(24))) for row in seen]
             places, back = find(image, seen), find(image, turned)
             assert places or back, "no cut of what stands beside it"
@@ -152,13 +159,16 @@ elif what == "filters": # PICTURE MODEL: the units of a dense layer on digits
         for i in range(64):
             at, row = 3 * (x0 + 14 * (i % 8) + 5), sheet[y0 + 14 * (i // 8) + 5]
             expected = colour(weights[i * shape[1] + unit])
-            assert all(abs(row[at + c] - expected[c]) <= 0.51 for c in range(3)), (unit, i, row[at:at + 3], expected)
-elif what == "confusion": # PRINTED EVALUATED PICTURE...: sums; the matrix's cells; the pictures of the wrong ones
+            assert all(abs(row[at + c] - expected[c]) <= 0.51 for c in range(3)), (unit, i, row[at:at + 3],
+                                                                                   expected)
+elif what == "confusion":
+    # PRINTED EVALUATED PICTURE...: sums; the matrix's cells; the pictures of the wrong ones
     rows = matrix(arguments[0])
     said = dict(re.findall(r"(\S+): ([0-9.]+)", open(arguments[1]).read()))
     total, right = sum(map(sum, rows)), sum(row[i] for i, row in enumerate(rows))
     assert total == int(said["Examples"]), (total, said)
-    assert f"{right / total:.4f}" == next(said[k] for k in said if k.endswith("-Accuracy")), (right, total, said)
+    assert f"{right / total:.4f}" == next(said[k] for k in said if k.endswith("-Accuracy")), (right, total,
+                                                                                              said)
     assert f"{right} of {total}" in open(arguments[0]).readline()
     if len(arguments) > 2:
         sheet, labels = decode(arguments[2]), [label for _, label in digits(1437, 360)]
@@ -177,8 +187,10 @@ elif what == "cells": # PICTURE PRINTED: the matrix's colours, 56 pixels a cell
             share = count / sum(row)
             strength, end = (share, (33, 102, 172)) if i == j else (share ** 0.5, (178, 24, 43))
             pixel = sheet[top + 56 * i + 2][3 * (left + 56 * j + 2):][:3]
-            assert all(abs(pixel[c] - (255 + (end[c] - 255) * strength)) <= 0.51 for c in range(3)), (i, j, pixel)
-elif what == "terminal": # on one of 60 columns: six digits in a row, in their colours; NO_COLOR, dumb and narrow ones
+            assert all(abs(pixel[c] - (255 + (end[c] - 255) * strength)) <= 0.51 for c in range(3)), (i, j,
+                                                                                                      pixel)
+elif what == "terminal":
+    # on one of 60 columns: six digits in a row, in their colours; NO_COLOR, dumb and narrow ones
     command = [os.environ["TRAINER"], "show", "--dataset=digits", "--part=test", "--count=8", "--inline"]
     lines = on_terminal(60, command).split("\n")
     start = next(i for i, line in enumerate(lines) if "\u2580" in line)
@@ -190,11 +202,13 @@ elif what == "terminal": # on one of 60 columns: six digits in a row, in their c
                 expected = tuple(picture[2 * line + half][3 * x:3 * x + 3] for half in range(2))
                 assert row[9 * k + x] == expected, (k, line, x, row[9 * k + x], expected)
     assert not [line for line in lines if len(re.sub("\033\\[[0-9;]*m", "", line)) > 60], lines
-    assert not [line for line in lines if "\033" in line and not line.endswith("\033[0m")], "colours are not taken back"
+    assert not [line for line in lines if "\033" in line and not line.endswith("\033[0m")], (
+        "colours are not taken back")
     for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
         plain = on_terminal(60, ["env", f"{name}={value}", *command])
         assert "\033" not in plain and "\u2580" not in plain and "@" in plain, plain
-    narrow = on_terminal(30, [os.environ["TRAINER"], "show", "--dataset=cifar10:take=100", "--data-dir=data", "--count=2", "--inline"])
+    narrow = on_terminal(30, [os.environ["TRAINER"], "show", "--dataset=cifar10:take=100", "--data-dir=data",
+                              "--count=2", "--inline"])
     wide = [re.sub("\033\\[[0-9;]*m", "", line) for line in narrow.split("\n")]
     assert max(map(len, wide)) <= 30 and "\u2580" in narrow, wide
 else:
@@ -218,8 +232,11 @@ refused 2 'show: expected --dataset=NAME or --checkpoint=DIR' show
 printf 'a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n2,3,x\n' >table.csv
 refused 3 'nowhere: No such file' show --checkpoint=nowhere --numbers
 "$TRAINER" --quiet --dataset=iris --epochs=2 --out=iris >out 2>err || fail "iris: $(cat err)"
-"$TRAINER" --quiet --dataset=digits --model=mlp:hidden=20 --epochs=3 --out=digits >out 2>err || fail "digits: $(cat err)"
-for data in iris csv:file=table.csv; do refused 2 "${data%%:*}: .* no images; expected a data set of images" show --dataset=$data --inline; done
+"$TRAINER" --quiet --dataset=digits --model=mlp:hidden=20 --epochs=3 --out=digits >out 2>err ||
+    fail "digits: $(cat err)"
+for data in iris csv:file=table.csv; do
+    refused 2 "${data%%:*}: .* no images; expected a data set of images" show --dataset=$data --inline
+done
 refused 2 'iris: not a data set of images, .*--only=confusion' show --checkpoint=iris --inline
 refused 2 '--part=validation: there are no such examples' show --checkpoint=digits --part=validation --numbers
 refused 2 '--part=validation: .*--checkpoint' show --dataset=digits --part=validation --inline
@@ -249,7 +266,8 @@ digits: 3 of 360 test examples
 
 END
 cmp -s <(head -n 2 out) expected || fail "in a pipe: $(cat out)"
-[ "$(sed -n 7,8p out)" = "$(awk 'NR > 1437 && NR < 1441 { printf "%s%-9s", sep, $65 } END { print "" }' FS=, <(gzip -dc "$root/datasets/embedded/digits.csv.gz") | sed 's/ *$//')
+[ "$(sed -n 7,8p out)" = "$(awk 'NR > 1437 && NR < 1441 { printf "%s%-9s", sep, $65 } END { print "" }' FS=, \
+    <(gzip -dc "$root/datasets/embedded/digits.csv.gz") | sed 's/ *$//')
 #0       #1       #2" ] || fail "words in a pipe: $(cat out)"
 for arguments in "--dataset=digits" "--dataset=$cifar --data-dir=data --count=2" "--checkpoint=digits"; do
     # shellcheck disable=SC2086 # several words
@@ -258,11 +276,13 @@ for arguments in "--dataset=digits" "--dataset=$cifar --data-dir=data --count=2"
     awk 'length > 80 { exit 1 }' out || fail "show $arguments: more than 80 columns: $(cat out)"
 done
 checked "on a terminal" terminal
-[ -z "$(ls ./*.png digits/*.png 2>/dev/null)" ] || fail "--inline and --numbers wrote $(ls ./*.png digits/*.png)"
+[ -z "$(ls ./*.png digits/*.png 2>/dev/null)" ] ||
+    fail "--inline and --numbers wrote $(ls ./*.png digits/*.png)"
 
 # --- PNG ---
 if grep -q -e -DTRAINER_PNG=0 "$BUILD/flags"; then
-    refused 2 'show: without --inline or --numbers: this build cannot write PNG: .*libpng-dev' show --dataset=digits
+    refused 2 'show: without --inline or --numbers: this build cannot write PNG: .*libpng-dev' \
+        show --dataset=digits
     refused 2 'this build cannot write PNG' show --checkpoint=digits
     [ $failures -eq 0 ]
     exit
@@ -280,7 +300,8 @@ good show --dataset=$cifar,augment=none --data-dir=data --count=30 --out=stored.
 checked "stored images" stored stored.png
 for what in "a" "b" "c --seed=2" "d --epoch=2"; do
     # shellcheck disable=SC2086 # several words
-    good show --dataset=$cifar,augment=none,crop=24,flip=1 --data-dir=data --count=10 --out="${what%% *}.png" ${what#?}
+    good show --dataset=$cifar,augment=none,crop=24,flip=1 --data-dir=data --count=10 \
+        --out="${what%% *}.png" ${what#?}
     checked "augmented images ($what)" cut "${what%% *}.png"
 done
 cmp -s a.png b.png || fail "two pictures with one seed differ"
@@ -288,7 +309,8 @@ cmp -s a.png c.png && fail "another seed makes the same picture"
 cmp -s a.png d.png && fail "another epoch makes the same picture"
 
 good show --checkpoint=digits --count=1000
-[ "$(cut -d: -f1 out | tr '\n' ' ')" = "digits/filters.png digits/confusion.png digits/wrong.png " ] || fail "said: $(cat out)"
+[ "$(cut -d: -f1 out | tr '\n' ' ')" = "digits/filters.png digits/confusion.png digits/wrong.png " ] ||
+    fail "said: $(cat out)"
 "$TRAINER" evaluate --checkpoint=digits >evaluated 2>err
 checked "wrong.png" confusion numbers-test evaluated digits/wrong.png
 checked "confusion.png" cells digits/confusion.png numbers-test
@@ -296,7 +318,8 @@ good show --checkpoint=digits --only=filters --count=20 --out=units.png
 checked "filters" filters units.png digits/model.safetensors
 refused 3 'digits/filters.png is there already' show --checkpoint=digits/checkpoint
 good show --checkpoint=digits/model.safetensors --count=1000 --replace
-[ "$(cut -d: -f1 out | tr '\n' ' ')" = "digits/filters.png digits/confusion.png digits/wrong.png " ] || fail "said: $(cat out)"
+[ "$(cut -d: -f1 out | tr '\n' ' ')" = "digits/filters.png digits/confusion.png digits/wrong.png " ] ||
+    fail "said: $(cat out)"
 good show --checkpoint=digits --out=elsewhere --only=all
 [ -s elsewhere/wrong.png ] || fail "no elsewhere/wrong.png"
 # A run that takes the folder over takes the pictures of the earlier one away.

@@ -1,6 +1,7 @@
 #!/bin/bash
-# A table of one's own, from training to predictions: columns of texts, missing cells, separators; predict finds the columns by name,
-# judges where there are labels, reads standard input, and writes CSV that reads back as what it was.
+# A table of one's own, from training to predictions: columns of texts, missing cells, separators; predict
+# finds the columns by name, judges where there are labels, reads standard input, and writes CSV that reads
+# back as what it was.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -21,13 +22,16 @@ import random
 random.seed(1)
 rows = []
 for i in range(200):
-    city, age = random.choice(["Wien", "Graz", 'Sankt "X", oben', ""]), random.choice(["", "", f"{random.uniform(1, 80):.1f}"] + [f"{random.uniform(1, 80):.1f}"] * 5)
+    city, age = random.choice(["Wien", "Graz", 'Sankt "X", oben',
+                               ""]), random.choice(["", "", f"{random.uniform(1, 80):.1f}"] +
+                                                   [f"{random.uniform(1, 80):.1f}"] * 5)
     rows.append((i, age, city, "1.2.2024", "yes" if city in ("Wien", "") else "no"))
 quoted = lambda t: '"' + t.replace('"', '""') + '"' if '"' in t or "," in t or ";" in t else t
 def write(path, names, rows, separator, comma):
     with open(path, "w") as file:
         for row in ([names] if names else []) + rows:
-            file.write(separator.join(quoted(str(c).replace(".", ",") if comma and k == 1 else str(c)) for k, c in enumerate(row)) + "\n")
+            file.write(separator.join(quoted(str(c).replace(".", ",") if comma and k == 1 else str(c))
+                                      for k, c in enumerate(row)) + "\n")
 names = ("id", "age", "city", "when", "bought")
 write("table.csv", names, rows, ";", True)
 write("first.csv", names, rows[:40], ";", True)
@@ -37,7 +41,8 @@ write("unlabelled.csv", None, [r[:4] for r in rows[:40]], ",", False)
 write("mixed.csv", ("city", "note", "age"), [(r[2], 'n "1",', r[1]) for r in rows[:40]], "|", False)
 PYTHON
 settings=missing=mean,ignore=id,when
-ran 0 --dataset="csv:file=table.csv,$settings" --model=mlp:hidden=8 --optimizer=adam:rate=0.02 --epochs=40 --batch=16 --devices=cpu:0 --out=run
+ran 0 --dataset="csv:file=table.csv,$settings" --model=mlp:hidden=8 --optimizer=adam:rate=0.02 --epochs=40 \
+    --batch=16 --devices=cpu:0 --out=run
 says "separator ';', decimal comma, header, 1 number, 1 category, 2 columns ignored" out
 says 'Test-Accuracy: 1.0000' out
 
@@ -49,7 +54,8 @@ grep -qc '^Prediction is "yes" (.*%), "no" (.*%)$' expected || fail "predicts: $
 for file in plain.csv bare.csv unlabelled.csv mixed.csv; do
     ran 0 predict --checkpoint=run --top=2 $file
     head -n 40 out | cmp -s - expected || fail "$file: $(diff out expected | head -n 4)"
-    [ "$(sed -n '41,$p' out)" = "$([ $file != plain.csv ] || echo 'Accuracy: 1.0000 (40 of 40)')" ] || fail "$file: $(sed -n '41,$p' out)"
+    [ "$(sed -n '41,$p' out)" = "$([ $file != plain.csv ] || echo 'Accuracy: 1.0000 (40 of 40)')" ] ||
+        fail "$file: $(sed -n '41,$p' out)"
 done
 "$TRAINER" predict --checkpoint=run --top=2 - <mixed.csv >out 2>err || fail "standard input: $(cat err)"
 cmp -s out expected || fail "standard input: $(diff out expected | head -n 4)"
@@ -66,14 +72,18 @@ ran 0 predict --checkpoint=run --format=csv mixed.csv
 [ ! -s err ] || fail "mixed.csv: $(cat err)"
 python3 - <<'PYTHON' || fail "CSV: $(head -n 3 first.out out)"
 import csv
-first, mixed, lines = list(csv.reader(open("first.out"))), list(csv.reader(open("out"))), list(open("expected"))
+first, mixed, lines = (list(csv.reader(open("first.out"))), list(csv.reader(open("out"))),
+                       list(open("expected")))
 assert first[0] == ["id", "when", "bought", "prediction", "probability=no", "probability=yes"], first[0]
 assert mixed[0] == ["note", "prediction", "probability=no", "probability=yes"], mixed[0]
 assert len(first) == len(mixed) == 41
 for i in range(40):
-    assert first[i + 1][:2] == [str(i), "1.2.2024"] and mixed[i + 1][0] == 'n "1",', (first[i + 1], mixed[i + 1])
-    assert first[i + 1][3:] == mixed[i + 1][1:] and abs(sum(map(float, first[i + 1][4:])) - 1) < 1e-5, first[i + 1]
-    assert f'Prediction is "{first[i + 1][3]}" ({100 * max(map(float, first[i + 1][4:])):.1f}%)' in lines[i], (first[i + 1], lines[i])
+    assert first[i + 1][:2] == [str(i), "1.2.2024"] and mixed[i + 1][0] == 'n "1",', (first[i + 1],
+                                                                                      mixed[i + 1])
+    assert first[i + 1][3:] == mixed[i + 1][1:] and abs(sum(map(float, first[i + 1][4:])) - 1) < 1e-5, (
+        first[i + 1])
+    assert (f'Prediction is "{first[i + 1][3]}" ({100 * max(map(float, first[i + 1][4:])):.1f}%)' in
+            lines[i]), (first[i + 1], lines[i])
 PYTHON
 
 # What training did not have.
@@ -87,10 +97,13 @@ says 'trainer: standard input: row 1: found no column "age", expected the column
 ran 3 predict --checkpoint=run - <<<'1,2,3,4,5,6'
 says 'trainer: standard input: row 1: found 6 cells, expected 2 as in training' err
 ran 2 predict --checkpoint=run --format=csv odd.csv odd.csv
-grep -qx 'trainer: odd.csv: a table among 2 files, expected one table, or pictures, with --format=csv' err || fail "two tables: $(cat err)"
+grep -qx 'trainer: odd.csv: a table among 2 files, expected one table, or pictures, with --format=csv' err ||
+    fail "two tables: $(cat err)"
 # Without a way to fill them in, missing cells are refused.
-ran 0 --quiet --dataset="csv:file=table.csv,columns=age,missing=drop" --model=softmax --epochs=1 --devices=cpu:0 --out=dropped
-grep -q 'trainer: table.csv: rows left out, as something is missing in them: [1-9]' err || fail "missing=drop: $(cat err)"
+ran 0 --quiet --dataset="csv:file=table.csv,columns=age,missing=drop" --model=softmax --epochs=1 \
+    --devices=cpu:0 --out=dropped
+grep -q 'trainer: table.csv: rows left out, as something is missing in them: [1-9]' err ||
+    fail "missing=drop: $(cat err)"
 ran 3 predict --checkpoint=dropped odd.csv
 says 'trainer: odd.csv: row 3, column 2 "age": found an empty cell, expected a number; a network trained with missing=mean takes such cells' err
 

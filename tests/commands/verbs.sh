@@ -1,5 +1,6 @@
 #!/bin/bash
-# The verbs beside train, and training's --weights: what one part of the program writes, the others must read with the same result.
+# The verbs beside train, and training's --weights: what one part of the program writes, the others must read
+# with the same result.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -19,15 +20,20 @@ has() { grep -Eq -e "$1" out || fail "no $1 in: $(cat out)"; }
 
 # --- help and lists ---
 verbs=$("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | tr '\n' ' ')
-for verb in train evaluate predict describe devices list; do [[ " $verbs" == *" $verb "* ]] || fail "--help does not name $verb: $verbs"; done
-for words in --help help --version "list" devices $(printf '%s ' "$verbs" | sed 's/\([a-z]\+\) /\1:--help help:\1 /g'); do
+for verb in train evaluate predict describe devices list; do
+    [[ " $verbs" == *" $verb "* ]] || fail "--help does not name $verb: $verbs"
+done
+for words in --help help --version "list" \
+    devices $(printf '%s ' "$verbs" | sed 's/\([a-z]\+\) /\1:--help help:\1 /g'); do
     # shellcheck disable=SC2086 # several words
     good ${words/:/ }
     [ -s out ] || fail "trainer ${words/:/ }: printed nothing"
-    [ "$words" = devices ] || awk 'length > 80 { exit 1 }' out || fail "trainer ${words/:/ }: a line of more than 80 columns: $(awk 'length > 80' out)"
+    [ "$words" = devices ] || awk 'length > 80 { exit 1 }' out ||
+        fail "trainer ${words/:/ }: a line of more than 80 columns: $(awk 'length > 80' out)"
 done
 good train --help=all
-for option in model dataset strategy devices threads epochs batch optimizer schedule decay clip seed data-sharding shards shard-by kernels out resume weights; do
+for option in model dataset strategy devices threads epochs batch optimizer schedule decay clip seed \
+    data-sharding shards shard-by kernels out resume weights; do
     has "^  --${option}[= ]"
 done
 good devices
@@ -45,7 +51,8 @@ good describe --model=softmax --dataset=iris
 has '^all .* 15 ' # 4 * 3 + 3
 good describe
 has '^all .* 7510 ' # 64 * 100 + 100 + 100 * 10 + 10
-awk '$1 != "all" && $1 != "layer" { sum += $(NF > 3 ? 3 : 0) } $1 == "all" { exit sum != $2 }' out || fail "describe: the rows do not add up: $(cat out)"
+awk '$1 != "all" && $1 != "layer" { sum += $(NF > 3 ? 3 : 0) } $1 == "all" { exit sum != $2 }' out ||
+    fail "describe: the rows do not add up: $(cat out)"
 [ -z "$(find . -newer err -type d -name runs)" ] || fail "a verb that only looks made a folder"
 
 # --- evaluate: what training printed ---
@@ -63,32 +70,42 @@ height,width,kind
 4.8,910,high
 CSV
 number=0
-for what in "--model=mlp:hidden=20 --epochs=3" "--model=softmax --epochs=3 --strategy=async-lockfree" "--dataset=iris --epochs=30 --batch=20" \
-    "--dataset=iris:standardize=1 --epochs=30 --batch=20" "--dataset=csv:file=table.csv,test=0.3 --batch=4 --epochs=20 --model=mlp:hidden=5,activation=tanh"; do
+for what in "--model=mlp:hidden=20 --epochs=3" "--model=softmax --epochs=3 --strategy=async-lockfree" \
+    "--dataset=iris --epochs=30 --batch=20" "--dataset=iris:standardize=1 --epochs=30 --batch=20" \
+    "--dataset=csv:file=table.csv,test=0.3 --batch=4 --epochs=20 --model=mlp:hidden=5,activation=tanh"; do
     number=$((number + 1))
     # shellcheck disable=SC2086
     good --quiet $what --devices=cpu:0,cpu:1 --out=run$number
     printed=$(grep '^Test-Accuracy: ' out)
-    cost=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["test_cost"])' run$number/summary.json)
-    for file in run$number run$number/ run$number/checkpoint run$number/checkpoint/state.safetensors run$number/model.safetensors; do
+    cost=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["test_cost"])' \
+        run$number/summary.json)
+    for file in run$number run$number/ run$number/checkpoint run$number/checkpoint/state.safetensors \
+        run$number/model.safetensors; do
         good evaluate --checkpoint="$file"
-        [ "$(grep '^Test-Accuracy: ' out)" = "$printed" ] || fail "evaluate $file ($what): $(cat out) expected $printed"
+        [ "$(grep '^Test-Accuracy: ' out)" = "$printed" ] ||
+            fail "evaluate $file ($what): $(cat out) expected $printed"
         has "^Examples: [1-9]"
-        awk -v cost="$cost" '/^Test-Cost: / { apart = $2 - cost; found = 1 } END { exit !(found && apart < 1e-4 && apart > -1e-4) }' out || fail "evaluate $file ($what): $(cat out) expected $cost"
+        awk -v cost="$cost" \
+            '/^Test-Cost: / { apart = $2 - cost; found = 1 } END { exit !(found && apart < 1e-4 && apart > -1e-4) }' \
+            out || fail "evaluate $file ($what): $(cat out) expected $cost"
     done
     good evaluate --checkpoint=run$number --kernels=reference
-    [ "$(grep '^Test-Accuracy: ' out)" = "$printed" ] || fail "evaluate with the reference kernels ($what): $(cat out) expected $printed"
+    [ "$(grep '^Test-Accuracy: ' out)" = "$printed" ] ||
+        fail "evaluate with the reference kernels ($what): $(cat out) expected $printed"
 done
 good evaluate --checkpoint=run1 --part=train
 has '^Examples: 1437$'
 has '^Train-Accuracy: [01][.]'
 good evaluate --checkpoint=run3 --dataset=iris:take=100 --part=train
 has '^Examples: 100$'
-# Other examples than those of training are said to be others, in one line; the same ones, however they are typed, are not.
+# Other examples than those of training are said to be others, in one line; the same ones, however they are
+# typed, are not.
 differs() { # run, data set, what it was trained on
-    "$TRAINER" evaluate --checkpoint="$1" --dataset="$2" >out 2>err || fail "evaluate on $2: exit code $?: $(cat err)"
+    "$TRAINER" evaluate --checkpoint="$1" --dataset="$2" >out 2>err ||
+        fail "evaluate on $2: exit code $?: $(cat err)"
     has '^Test-Accuracy: '
-    [ "$(cat err)" = "trainer: evaluated on $2, but the network was trained on $3" ] || fail "evaluate on $2: said: $(cat err)"
+    [ "$(cat err)" = "trainer: evaluated on $2, but the network was trained on $3" ] ||
+        fail "evaluate on $2: said: $(cat err)"
 }
 differs run3 iris:standardize=1 iris
 differs run4 iris iris:standardize=1
@@ -99,16 +116,21 @@ good evaluate --checkpoint=run3 --dataset=iris:standardize=0
 good evaluate --checkpoint=run4 --dataset=iris:standardize
 good evaluate --checkpoint=run5 --dataset=csv:test=0.30,file=table.csv
 
-# --- views: beside the plain figure, by the run as by evaluate, and only of images that can be looked at again ---
-good --quiet --dataset=digits:standardize=image --model=softmax --epochs=2 --views=flip --devices=cpu:0 --out=views
+# --- views: beside the plain figure, by the run as by evaluate, and only of images that can be looked at
+# again ---
+good --quiet --dataset=digits:standardize=image --model=softmax --epochs=2 --views=flip --devices=cpu:0 \
+    --out=views
 printed=$(grep '^Test-Accuracy' out)
-[ "$(wc -l <<<"$printed")" -eq 2 ] && grep -q '^Test-Accuracy-By-Flip: [01][.]' <<<"$printed" || fail "--views=flip: $(cat out)"
-[ "$(cut -d' ' -f2 <<<"$printed" | sort -u | wc -l)" -eq 2 ] || fail "--views=flip changes nothing: $printed" # digits are no mirror images
+[ "$(wc -l <<<"$printed")" -eq 2 ] && grep -q '^Test-Accuracy-By-Flip: [01][.]' <<<"$printed" ||
+    fail "--views=flip: $(cat out)"
+# Digits are no mirror images.
+[ "$(cut -d' ' -f2 <<<"$printed" | sort -u | wc -l)" -eq 2 ] || fail "--views=flip changes nothing: $printed"
 python3 -c '
 import json, sys
 summary = json.load(open("views/summary.json"))
 found = ["%.4f" % summary[name] for name in ("test_accuracy", "test_accuracy_by_views")]
-sys.exit(0 if summary["views"] == "flip" and found == sys.argv[1:] else f"found {found}")' $(cut -d' ' -f2 <<<"$printed") || fail "summary.json has other figures than $printed"
+sys.exit(0 if summary["views"] == "flip" and found == sys.argv[1:] else f"found {found}")' \
+    $(cut -d' ' -f2 <<<"$printed") || fail "summary.json has other figures than $printed"
 good evaluate --checkpoint=views --views=flip
 [ "$(grep '^Test-Accuracy' out)" = "$printed" ] || fail "evaluate --views=flip: $(cat out), expected $printed"
 good evaluate --checkpoint=views --views=flip+shift
@@ -119,24 +141,30 @@ good evaluate --checkpoint=views
 for scaled in "--quiet --epochs=1 --views=flip --out=none" "evaluate --checkpoint=run1 --views=flip"; do
     # shellcheck disable=SC2086
     "$TRAINER" $scaled >out 2>err
-    [ $? -eq 2 ] && grep -q '^trainer: --views: found examples that are only scaled, expected images ' err || fail "$scaled: $(cat err)"
+    [ $? -eq 2 ] && grep -q '^trainer: --views: found examples that are only scaled, expected images ' err ||
+        fail "$scaled: $(cat err)"
     [ ! -e none ] || fail "$scaled: left a folder"
 done
 
 # --- predict: the three flowers ---
-good --quiet --dataset=iris --model=mlp:hidden=10-10,activation=relu --batch=20 --optimizer=adam:rate=0.02 --epochs=60 --strategy=sync --devices=cpu:0,cpu:1 --out=flowers
-awk '$1 == "Test-Accuracy:" { exit !($2 >= 0.93) }' out || fail "iris: $(cat out), expected an accuracy of 0.93 or more"
+good --quiet --dataset=iris --model=mlp:hidden=10-10,activation=relu --batch=20 --optimizer=adam:rate=0.02 \
+    --epochs=60 --strategy=sync --devices=cpu:0,cpu:1 --out=flowers
+awk '$1 == "Test-Accuracy:" { exit !($2 >= 0.93) }' out ||
+    fail "iris: $(cat out), expected an accuracy of 0.93 or more"
 printf '5.1,3.3,1.7,0.5\n5.9,3.0,4.2,1.5\n6.9,3.1,5.4,2.1\n' >plain.csv
 good predict --checkpoint=flowers plain.csv
 cp out plain.out
 wanted=(Setosa Versicolor Virginica)
 for i in 0 1 2; do
     line=$(sed -n "$((i + 1))p" out)
-    [[ $line =~ ^Prediction\ is\ \"${wanted[i]}\"\ \(([0-9]+\.[0-9])%\)$ ]] || fail "flower $((i + 1)): $line, expected ${wanted[i]}"
-    awk -v share="${BASH_REMATCH[1]:-0}" 'BEGIN { exit !(share > 60 && share <= 100) }' || fail "flower $((i + 1)): $line"
+    [[ $line =~ ^Prediction\ is\ \"${wanted[i]}\"\ \(([0-9]+\.[0-9])%\)$ ]] ||
+        fail "flower $((i + 1)): $line, expected ${wanted[i]}"
+    awk -v share="${BASH_REMATCH[1]:-0}" 'BEGIN { exit !(share > 60 && share <= 100) }' ||
+        fail "flower $((i + 1)): $line"
 done
 [ "$(wc -l <out)" -eq 3 ] || fail "predict: $(cat out), expected three lines"
-printf 'sepal_length,sepal_width,petal_length,petal_width\r\n5.1,3.3,1.7,0.5\r\n\r\n5.9,3.0,4.2,1.5\r\n6.9,3.1,5.4,2.1' | gzip >header.csv.gz
+printf 'sepal_length,sepal_width,petal_length,petal_width\r\n5.1,3.3,1.7,0.5\r\n\r\n5.9,3.0,4.2,1.5\r\n6.9,3.1,5.4,2.1' |
+    gzip >header.csv.gz
 good predict --checkpoint=flowers/model.safetensors header.csv.gz
 cmp -s out plain.out || fail "predict, with a header, line ends of two characters, compressed: $(cat out)"
 good predict --checkpoint=flowers --kernels=reference plain.csv
@@ -144,7 +172,9 @@ sed 's/([0-9.]*%)//' out >a && sed 's/([0-9.]*%)//' plain.out >b
 cmp -s a b || fail "predict with the reference kernels: $(cat out)"
 good predict --checkpoint=flowers --top=3 plain.csv plain.csv
 [ "$(wc -l <out)" -eq 6 ] || fail "predict with two files: $(cat out), expected six lines"
-tr -c '0-9.\n' ' ' <out | awk '{ if ($1 + $2 + $3 < 99.8 || $1 + $2 + $3 > 100.2 || $1 < $2 || $2 < $3) exit 1 }' || fail "--top=3: $(cat out)"
+tr -c '0-9.\n' ' ' <out |
+    awk '{ if ($1 + $2 + $3 < 99.8 || $1 + $2 + $3 > 100.2 || $1 < $2 || $2 < $3) exit 1 }' ||
+    fail "--top=3: $(cat out)"
 # What training did to the features is done to these: the network saw heights of about 1 and 5 at mean 0.
 printf '1.1,110\n5.1,920\n' >two.csv
 good predict --checkpoint=run5 two.csv
@@ -160,7 +190,8 @@ data = open(source, "rb").read()
 (length,) = struct.unpack("<Q", data[:8])
 header = json.loads(data[8:8 + length])
 texts = header.pop("__metadata__", {})
-tensors = {name: (e["shape"], data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]]) for name, e in header.items()}
+tensors = {name: (e["shape"], data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]])
+           for name, e in header.items()}
 kind = "F32"
 if what == "missing":
     del tensors["dense2/bias"]
@@ -179,18 +210,22 @@ for name, (shape, values) in reversed(tensors.items()):
 text = json.dumps(header).encode()
 open(target, "wb").write(struct.pack("<Q", len(text)) + text + data)
 PYTHON
-for change in plain missing extra shape half; do python3 change.py $change run1/model.safetensors $change.safetensors; done
+for change in plain missing extra shape half; do
+    python3 change.py $change run1/model.safetensors $change.safetensors
+done
 for file in run1/model.safetensors run1/checkpoint/state.safetensors plain.safetensors; do
     # shellcheck disable=SC2086
     good $still --weights=$file --replace --out=started
-    grep -q "\"test_accuracy\": $accuracy," started/summary.json || fail "--weights=$file: $(cat out) expected $accuracy"
+    grep -q "\"test_accuracy\": $accuracy," started/summary.json ||
+        fail "--weights=$file: $(cat out) expected $accuracy"
     python3 - <<'PYTHON' || fail "--weights=$file: not the weights of the file"
 import json, struct
 def tensors(path):
     data = open(path, "rb").read()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8:8 + length])
-    return {n: data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]] for n, e in header.items() if n != "__metadata__"}
+    return {n: data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]]
+            for n, e in header.items() if n != "__metadata__"}
 assert tensors("started/model.safetensors") == tensors("run1/model.safetensors")
 PYTHON
 done
@@ -200,14 +235,17 @@ refused() { # file, words expected
     "$TRAINER" $still --weights="$1" --out=refused >out 2>err
     code=$?
     [ $code -eq 3 ] || fail "--weights=$1: exit code $code, expected 3"
-    if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq "$2" err; then fail "--weights=$1: found: $(cat err) expected one line with: $2"; fi
+    if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq "$2" err; then
+        fail "--weights=$1: found: $(cat err) expected one line with: $2"
+    fi
     [ ! -e refused ] || fail "--weights=$1: made the folder of a run that could not start"
 }
 begins() { # file, words of the first lines
     rm -rf started
     # shellcheck disable=SC2086
     "$TRAINER" ${still/--quiet/} --weights="$1" --out=started >out 2>err || fail "--weights=$1: $(cat err)"
-    tr -s '\n ' ' ' <out | grep -Fq "weights from $1$2 loss:" || fail "--weights=$1: did not say \"$2\" but: $(head -n 8 out)"
+    tr -s '\n ' ' ' <out | grep -Fq "weights from $1$2 loss:" ||
+        fail "--weights=$1: did not say \"$2\" but: $(head -n 8 out)"
 }
 begins missing.safetensors '; dense2: fresh, no bias of [10] there'
 begins extra.safetensors ''
@@ -217,6 +255,8 @@ refused table.csv 'table.csv'
 # A model from elsewhere has no texts: it can be trained on, but nobody knows what it is of.
 "$TRAINER" evaluate --checkpoint=plain.safetensors >out 2>err
 code=$?
-if [ $code -ne 3 ] || [ "$(wc -l <err)" -ne 1 ]; then fail "evaluate of a file without texts: exit code $code: $(cat err)"; fi
+if [ $code -ne 3 ] || [ "$(wc -l <err)" -ne 1 ]; then
+    fail "evaluate of a file without texts: exit code $code: $(cat err)"
+fi
 
 [ $failures -eq 0 ]

@@ -1,6 +1,7 @@
 #!/bin/bash
-# trainer fetch, against a server of our own that cuts, lies, stalls and forgets: whatever happens, a file has its name only when
-# it is the right one, and what came is not asked for again. A build without libcurl says what to put where instead.
+# trainer fetch, against a server of our own that cuts, lies, stalls and forgets: whatever happens, a file has
+# its name only when it is the right one, and what came is not asked for again. A build without libcurl says
+# what to put where instead.
 set -u
 data=${TRAINER_DATA:-}
 # shellcheck source=tests/setup.sh
@@ -22,11 +23,13 @@ if grep -q -e -DTRAINER_CURL=0 "$BUILD/flags"; then
     lacks='trainer: fetch: this build cannot download: it needs libcurl .*libcurl4-openssl-dev libssl-dev'
     "$TRAINER" fetch mnist cifar10 >out 2>err
     [ $? -eq 2 ] && grep -q "^$lacks" err && [ "$(wc -l <err)" -eq 1 ] || fail "without libcurl: $(cat err)"
-    grep -qx "mnist: download these files, and put them in $HOME/.cache/trainer/mnist" out || fail "without libcurl: $(cat out)"
+    grep -qx "mnist: download these files, and put them in $HOME/.cache/trainer/mnist" out ||
+        fail "without libcurl: $(cat out)"
     for file in {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz; do
         grep -Eqx "  https://[^ ]*/$file" out || fail "without libcurl: no $file: $(cat out)"
     done
-    grep -qx "cifar10: download this archive, and unpack it in $HOME/.cache/trainer/cifar10" out || fail "without libcurl: $(cat out)"
+    grep -qx "cifar10: download this archive, and unpack it in $HOME/.cache/trainer/cifar10" out ||
+        fail "without libcurl: $(cat out)"
     grep -Eqx '  https://[^ ]*/cifar-10-binary.tar.gz' out || fail "without libcurl: $(cat out)"
     [ ! -e "$HOME/.cache" ] || fail "without libcurl: made a folder"
     "$TRAINER" fetch mnits >out 2>err
@@ -38,15 +41,21 @@ if grep -q -e -DTRAINER_CURL=0 "$BUILD/flags"; then
     [ $failures -eq 0 ]
     exit
 fi
-grep -q 'found no train-images-idx3-ubyte (nor train-images-idx3-ubyte.gz), trainer fetch mnist downloads it; looked in ' err || fail "mnist, missing: $(cat err)"
+grep -q 'found no train-images-idx3-ubyte (nor train-images-idx3-ubyte.gz), trainer fetch mnist downloads it; looked in ' \
+    err || fail "mnist, missing: $(cat err)"
 
 # --- what there is nothing to download of ---
 "$TRAINER" fetch digits >out 2>err
-[ $? -eq 2 ] && grep -qx 'trainer: fetch: "digits": nothing to download: .*; embedded (one of cifar10, iris, mnist)' err || fail "fetch digits: $(cat err)"
+[ $? -eq 2 ] &&
+    grep -qx 'trainer: fetch: "digits": nothing to download: .*; embedded (one of cifar10, iris, mnist)' \
+        err || fail "fetch digits: $(cat err)"
 "$TRAINER" fetch digit >out 2>err
-[ $? -eq 2 ] && grep -qx 'trainer: fetch: "digit": unknown (one of cifar10, iris, mnist)' err || fail "fetch digit: $(cat err)"
+[ $? -eq 2 ] && grep -qx 'trainer: fetch: "digit": unknown (one of cifar10, iris, mnist)' err ||
+    fail "fetch digit: $(cat err)"
 "$TRAINER" fetch >out 2>err
-[ $? -eq 2 ] && grep -qx 'trainer: fetch: expected the name of a data set (one of cifar10, iris, mnist)' err || fail "fetch: $(cat err)"
+[ $? -eq 2 ] &&
+    grep -qx 'trainer: fetch: expected the name of a data set (one of cifar10, iris, mnist)' err ||
+    fail "fetch: $(cat err)"
 
 # --- the server ---
 mkdir served
@@ -63,7 +72,8 @@ done
 at=http://127.0.0.1:$(cat port)
 place=$HOME/.cache/trainer/iris
 
-# --- a line now and then where there is no terminal: looked at in the end, as it takes more than ten seconds ---
+# --- a line now and then where there is no terminal: looked at in the end, as it takes more than ten
+# seconds ---
 mkdir -p slow/iris
 cp served/iris_test.csv slow/iris
 timeout 60 "$TRAINER" fetch iris --from="$at/drip=1950" --data-dir=slow >slow.out 2>slow.err &
@@ -73,7 +83,8 @@ until [ -s log ] || [ $tries -ge 400 ]; do
     tries=$((tries + 1))
 done
 
-fetch() { # mode, further options...: sets $code; standard output in out, standard error in err, requests in log
+fetch() { # mode, further options...: sets $code; standard output in out, standard error in err, requests in
+    # log
     local mode=$1
     shift
     : >log
@@ -82,15 +93,18 @@ fetch() { # mode, further options...: sets $code; standard output in out, standa
 }
 anew() { rm -rf "$HOME/.cache"; }
 is_right() { # what was done
-    cmp -s served/iris_training.csv "$place/iris_training.csv" && cmp -s served/iris_test.csv "$place/iris_test.csv" || fail "$1: not the files: $(ls "$place") $(cat err)"
-    [ "$(ls "$place")" = "$(printf 'iris_test.csv\niris_training.csv')" ] || fail "$1: left more: $(ls "$place")"
+    cmp -s served/iris_training.csv "$place/iris_training.csv" && cmp -s served/iris_test.csv \
+        "$place/iris_test.csv" || fail "$1: not the files: $(ls "$place") $(cat err)"
+    [ "$(ls "$place")" = "$(printf 'iris_test.csv\niris_training.csv')" ] ||
+        fail "$1: left more: $(ls "$place")"
     [ "$code" -eq 0 ] || fail "$1: exit code $code: $(cat err)"
     [ "$(tail -n 1 out)" = "iris is in $place" ] || fail "$1: said: $(cat out)"
 }
 asked() { # what was done, then the requests expected
     local what=$1
     shift
-    [ "$(cat log)" = "$(printf '%s\n' "$@")" ] || fail "$what: asked for $(tr '\n' ';' <log), expected $(printf '%s;' "$@")"
+    [ "$(cat log)" = "$(printf '%s\n' "$@")" ] ||
+        fail "$what: asked for $(tr '\n' ';' <log), expected $(printf '%s;' "$@")"
 }
 refused() { # what, exit code, words in the one line; no file that a reader would take
     [ "$code" -eq "$2" ] || fail "$1: exit code $code, expected $2: $(cat err)"
@@ -122,7 +136,8 @@ asked "there already"
 [ "$(grep -c ': is there, SHA-256 right$' out)" -eq 2 ] || fail "there already: $(cat out)"
 fetch redirect --data-dir=given/deep
 [ $code -eq 0 ] && cmp -s served/iris_test.csv given/deep/iris/iris_test.csv || fail "--data-dir: $(cat err)"
-asked "redirect" "redirect iris_training.csv -" "good iris_training.csv -" "redirect iris_test.csv -" "good iris_test.csv -"
+asked "redirect" "redirect iris_training.csv -" "good iris_training.csv -" "redirect iris_test.csv -" \
+    "good iris_test.csv -"
 TRAINER_DATA=$scratch/environment fetch good
 cmp -s served/iris_test.csv environment/iris/iris_test.csv || fail "TRAINER_DATA: $(cat err)"
 
@@ -132,9 +147,11 @@ mkdir -p "$place"
 sed 's/6.4/6.5/' served/iris_training.csv >"$place/iris_training.csv"
 cp "$place/iris_training.csv" changed
 fetch good --quiet
-[ $code -eq 0 ] && cmp -s served/iris_training.csv "$place/iris_training.csv" || fail "changed file: $(cat err)"
+[ $code -eq 0 ] && cmp -s served/iris_training.csv "$place/iris_training.csv" ||
+    fail "changed file: $(cat err)"
 cmp -s changed "$place/iris_training.csv.1" || fail "changed file: not kept: $(ls "$place")"
-grep -q 'iris_training.csv: not the published file; kept under another name$' err || fail "changed file: $(cat err)"
+grep -q 'iris_training.csv: not the published file; kept under another name$' err ||
+    fail "changed file: $(cat err)"
 anew
 mkdir -p "$place"
 gzip -c served/iris_training.csv >"$place/iris_training.csv.gz"
@@ -144,17 +161,20 @@ head -c 500 "$place/iris_training.csv.gz" >cut.gz
 mv cut.gz "$place/iris_training.csv.gz"
 fetch good
 asked "packed by hand, cut" "good iris_training.csv -"
-[ $code -eq 0 ] && [ -e "$place/iris_training.csv.gz.1" ] && [ ! -e "$place/iris_training.csv.gz" ] || fail "packed by hand, cut: $(ls "$place")"
+[ $code -eq 0 ] && [ -e "$place/iris_training.csv.gz.1" ] && [ ! -e "$place/iris_training.csv.gz" ] ||
+    fail "packed by hand, cut: $(ls "$place")"
 
 # --- cut connections ---
 anew
 fetch cut=1000
 is_right "cut"
-asked "cut" "cut iris_training.csv -" "cut iris_training.csv 1000" "cut iris_training.csv 2000" "cut iris_test.csv -"
+asked "cut" "cut iris_training.csv -" "cut iris_training.csv 1000" "cut iris_training.csv 2000" \
+    "cut iris_test.csv -"
 anew
 fetch nolength=1500
 is_right "cut, without a length"
-asked "cut, without a length" "nolength iris_training.csv -" "nolength iris_training.csv 1500" "nolength iris_test.csv -"
+asked "cut, without a length" "nolength iris_training.csv -" "nolength iris_training.csv 1500" \
+    "nolength iris_test.csv -"
 anew
 fetch once=700
 is_right "cut once"
@@ -165,7 +185,8 @@ part_bytes "cut before the first byte" -
 [ ! -e "$HOME/.cache" ] || fail "cut before the first byte: left $(find "$HOME/.cache")"
 mkdir -p "$HOME/.cache/trainer"
 fetch cut=0
-[ "$(find "$HOME/.cache")" = "$(printf '%s\n' "$HOME/.cache" "$HOME/.cache/trainer")" ] || fail "a folder that was there: $(find "$HOME/.cache")"
+[ "$(find "$HOME/.cache")" = "$(printf '%s\n' "$HOME/.cache" "$HOME/.cache/trainer")" ] ||
+    fail "a folder that was there: $(find "$HOME/.cache")"
 fetch cut=0 --data-dir=vain//below/
 [ ! -e vain ] || fail "--data-dir: left $(find vain)"
 mkdir -p vain/iris
@@ -278,7 +299,8 @@ asked "a full disk, then room" "good iris_training.csv 1024" "good iris_test.csv
 anew
 mkdir -p "$place/iris_training.csv"
 fetch good
-[ $code -eq 3 ] && grep -q '^trainer: .*/iris_training.csv: cannot be read: Is a directory$' err && [ -d "$place/iris_training.csv" ] ||
+[ $code -eq 3 ] && grep -q '^trainer: .*/iris_training.csv: cannot be read: Is a directory$' err &&
+    [ -d "$place/iris_training.csv" ] ||
     fail "a folder in a file's place: exit code $code: $(cat err)"
 anew
 mkdir -p "$HOME/.cache"
@@ -334,7 +356,8 @@ for signal in INT TERM KILL; do
     if [ $signal = KILL ]; then
         [ $code -eq 137 ] || fail "$signal: exit code $code"
     else
-        refused $signal 130 'interrupted after [0-9]* bytes of .*iris_training.csv.part; the same command goes on from there$'
+        refused $signal 130 \
+            'interrupted after [0-9]* bytes of .*iris_training.csv.part; the same command goes on from there$'
     fi
     left=$(wc -c <"$place/iris_training.csv.part")
     [ "$left" -ge 405 ] || fail "$signal: left $left bytes"
@@ -365,7 +388,8 @@ while True:
 os.waitpid(pid, 0)
 print(repr(seen))
 PYTHON
-grep -Eq 'iris_training.csv  9[0-9] %  2,1[0-9]{2} bytes  [0-9,]+ bytes/s  [0-9]+ s left' seen || fail "on a terminal: $(cat seen)"
+grep -Eq 'iris_training.csv  9[0-9] %  2,1[0-9]{2} bytes  [0-9,]+ bytes/s  [0-9]+ s left' seen ||
+    fail "on a terminal: $(cat seen)"
 
 # --- archives that are not what they should be: nothing is left of them ---
 python3 - <<'PYTHON'
@@ -396,11 +420,14 @@ TABLE
 # --- the real ones, where they are ---
 if [ -n "$data" ] && [ -e "$data/mnist/train-images-idx3-ubyte.gz" ]; then
     cp "$data"/mnist/*.gz served
-    timeout 120 "$TRAINER" fetch mnist --from="$at/once=5000000" --data-dir=real >out 2>err || fail "mnist: $(cat err)"
+    timeout 120 "$TRAINER" fetch mnist --from="$at/once=5000000" --data-dir=real >out 2>err ||
+        fail "mnist: $(cat err)"
     [ "$(grep -c 'SHA-256 right' out)" -eq 4 ] || fail "mnist: $(cat out)"
-    "$TRAINER" --quiet --dataset=mnist:take=100 --epochs=1 --data-dir=real --out=run >out 2>err || fail "mnist, fetched: $(cat err)"
+    "$TRAINER" --quiet --dataset=mnist:take=100 --epochs=1 --data-dir=real --out=run >out 2>err ||
+        fail "mnist, fetched: $(cat err)"
     gunzip real/mnist/t10k-labels-idx1-ubyte.gz # as some keep it: right all the same
-    timeout 120 "$TRAINER" fetch mnist --from="$at/none" --data-dir=real >out 2>err || fail "mnist, one unpacked: $(cat err)"
+    timeout 120 "$TRAINER" fetch mnist --from="$at/none" --data-dir=real >out 2>err ||
+        fail "mnist, one unpacked: $(cat err)"
 else
     echo "mnist is not in TRAINER_DATA: not fetched" >&2
 fi
@@ -414,39 +441,58 @@ with tarfile.open(sys.argv[2], "w:gz", compresslevel=0, format=tarfile.USTAR_FOR
     archive.addfile(folder)
     for name in names:
         packed = name.endswith(".bin")
-        data = (gzip.open(f"{sys.argv[1]}/{name}.gz") if packed else open(f"{sys.argv[1]}/{name}", "rb")).read()
+        data = (gzip.open(f"{sys.argv[1]}/{name}.gz") if packed else open(f"{sys.argv[1]}/{name}",
+                                                                          "rb")).read()
         member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
         member.size = len(data)
         archive.addfile(member, io.BytesIO(data))
 PYTHON
-    timeout 120 "$TRAINER" fetch cifar10 --from="$at/once=100000000" --data-dir=real >out 2>err || fail "cifar10: $(cat err)"
-    [ "$(ls real/cifar10)" = "$(printf 'data_batch_%d.bin\n' 1 2 3 4 5; echo test_batch.bin)" ] || fail "cifar10: $(ls real/cifar10)"
-    for file in real/cifar10/*; do gzip -dc "$data/cifar10/$(basename "$file").gz" | cmp -s - "$file" || fail "cifar10: $file differs"; done
-    timeout 120 "$TRAINER" fetch cifar10 --from="$at/none" --data-dir="$data" >out 2>err || fail "cifar10, packed one by one: $(cat err)"
+    timeout 120 "$TRAINER" fetch cifar10 --from="$at/once=100000000" --data-dir=real >out 2>err ||
+        fail "cifar10: $(cat err)"
+    [ "$(ls real/cifar10)" = "$(printf 'data_batch_%d.bin\n' 1 2 3 4 5; echo test_batch.bin)" ] ||
+        fail "cifar10: $(ls real/cifar10)"
+    for file in real/cifar10/*; do
+        gzip -dc "$data/cifar10/$(basename "$file").gz" | cmp -s - "$file" || fail "cifar10: $file differs"
+    done
+    timeout 120 "$TRAINER" fetch cifar10 --from="$at/none" --data-dir="$data" >out 2>err ||
+        fail "cifar10, packed one by one: $(cat err)"
     # The archive was all there, but no room to unpack it.
     rm real/cifar10/*
     cp served/cifar-10-binary.tar.gz real/cifar10/cifar-10-binary.tar.gz.part
     : >log
-    (ulimit -f 20000 && exec timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err)
+    (
+        ulimit -f 20000 &&
+            exec timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err
+    )
     code=$?
-    [ $code -eq 3 ] && grep -q 'data_batch_1.bin.part: cannot be written: ' err || fail "cifar10, no room to unpack: exit code $code: $(cat err)"
-    [ "$(ls real/cifar10)" = cifar-10-binary.tar.gz.part ] || fail "cifar10, no room to unpack: left $(ls real/cifar10)"
+    [ $code -eq 3 ] && grep -q 'data_batch_1.bin.part: cannot be written: ' err ||
+        fail "cifar10, no room to unpack: exit code $code: $(cat err)"
+    [ "$(ls real/cifar10)" = cifar-10-binary.tar.gz.part ] ||
+        fail "cifar10, no room to unpack: left $(ls real/cifar10)"
     asked "cifar10, no room to unpack" "good cifar-10-binary.tar.gz $(wc -c <served/cifar-10-binary.tar.gz)"
     # No room for the archive.
     rm real/cifar10/*
-    (ulimit -f 100000 && exec timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err)
+    (
+        ulimit -f 100000 &&
+            exec timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err
+    )
     code=$?
-    [ $code -eq 3 ] && grep -q 'cifar-10-binary.tar.gz.part: cannot be written: ' err || fail "cifar10, full disk: exit code $code: $(cat err)"
-    timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err || fail "cifar10, then room: $(cat err)"
+    [ $code -eq 3 ] && grep -q 'cifar-10-binary.tar.gz.part: cannot be written: ' err ||
+        fail "cifar10, full disk: exit code $code: $(cat err)"
+    timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err ||
+        fail "cifar10, then room: $(cat err)"
     # One file damaged: the archive is all there, only that one is unpacked again.
     printf x >>real/cifar10/data_batch_3.bin
-    timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err || fail "cifar10, one damaged: $(cat err)"
-    [ "$(grep -c '^data_batch_3.bin: 30,730,000 bytes' out)" -eq 1 ] || fail "cifar10, one damaged: $(cat out)"
+    timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err ||
+        fail "cifar10, one damaged: $(cat err)"
+    [ "$(grep -c '^data_batch_3.bin: 30,730,000 bytes' out)" -eq 1 ] ||
+        fail "cifar10, one damaged: $(cat out)"
 else
     echo "cifar10 is not in TRAINER_DATA: not fetched" >&2
 fi
 
 wait $slow || fail "slowly: exit code $?: $(cat slow.err)"
-grep -Eqx 'trainer: iris_training.csv  [0-9]+ %  [0-9,]+ bytes  [0-9,]+ bytes/s  [0-9]+ s left' slow.err || fail "slowly: said: $(cat slow.err)"
+grep -Eqx 'trainer: iris_training.csv  [0-9]+ %  [0-9,]+ bytes  [0-9,]+ bytes/s  [0-9]+ s left' slow.err ||
+    fail "slowly: said: $(cat slow.err)"
 
 [ $failures -eq 0 ]

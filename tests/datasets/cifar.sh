@@ -1,6 +1,7 @@
 #!/bin/bash
-# Training on augmented images end to end, on files made here: that evaluate and predict see what the tests of the training saw,
-# that the same seed gives the same weights however batches are built, in one run, in two, and over the bridge.
+# Training on augmented images end to end, on files made here: that evaluate and predict see what the tests of
+# the training saw, that the same seed gives the same weights however batches are built, in one run, in two,
+# and over the bridge.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -19,7 +20,8 @@ refused() { # exit code, words, arguments...
     grep -qF -- "$words" err || fail "trainer $*: no \"$words\" in: $(cat err)"
 }
 
-# Each class has a colour and stripes of its own; a hundred images, over and over, so that whole files stay small in every other way.
+# Each class has a colour and stripes of its own; a hundred images, over and over, so that whole files stay
+# small in every other way.
 python3 - <<'PY'
 import os, random, struct, zlib
 os.makedirs('data/cifar10')
@@ -27,7 +29,8 @@ def images(seed):
     r, records = random.Random(seed), []
     for _ in range(100):
         label = r.randrange(10)
-        records.append((label, bytes(min(255, max(0, 20 * label * (channel + 1) % 256 + 60 * (i // (label + 1) % 2) + r.randrange(-90, 90)))
+        records.append((label, bytes(min(255, max(0, 20 * label * (channel + 1) % 256 +
+                                                  60 * (i // (label + 1) % 2) + r.randrange(-90, 90)))
                                      for channel in range(3) for i in range(1024))))
     return records
 def write(name, records):
@@ -38,11 +41,14 @@ test = images(2)
 write('test_batch', test)
 with open('images.csv', 'w') as file:
     for _, pixels in test:
-        file.write(','.join(str(pixels[1024 * channel + i]) for i in range(1024) for channel in range(3)) + '\n')
+        file.write(','.join(str(pixels[1024 * channel + i]) for i in range(1024) for channel in range(3)) +
+                   '\n')
 def png(path, pixels):
     def chunk(name, data):
         return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
-    lines = b''.join(b'\0' + bytes(pixels[1024 * channel + 32 * y + x] for x in range(32) for channel in range(3)) for y in range(32))
+    lines = b''.join(b'\0' +
+                     bytes(pixels[1024 * channel + 32 * y + x] for x in range(32) for channel in range(3))
+                     for y in range(32))
     with open(path, 'wb') as file:
         file.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 32, 32, 8, 2, 0, 0, 0)) +
                    chunk(b'IDAT', zlib.compress(lines)) + chunk(b'IEND', b''))
@@ -56,31 +62,39 @@ PY
 train() { # folder, data set's settings, more...
     local out=$1 settings=$2
     shift 2
-    good --data-dir=data --dataset="cifar10:take=320,$settings" --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 \
-        --devices=cpu:0,cpu:1 --epochs=2 --quiet --replace --out="$out" "$@"
+    good --data-dir=data --dataset="cifar10:take=320,$settings" --model=mlp:hidden=8 --batch=16 \
+        --optimizer=sgd:rate=0.05 --devices=cpu:0,cpu:1 --epochs=2 --quiet --replace --out="$out" "$@"
 }
 
 # --- what is tested, evaluated and predicted is the same ---
-plain=augment=none chains="$plain augment=usual augment=distnet $plain,whiten=1,crop=31,standardize=image $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" epochs=3 least=12
+plain=augment=none \
+    chains="$plain augment=usual augment=distnet $plain,whiten=1,crop=31,standardize=image $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" \
+    epochs=3 least=12
 pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image
 # Every run is tested on 10,000 images, which takes a sanitizer long.
-grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 $plain,whiten=1 $plain,pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2 least=4
+grep -Eqa '__[at]san_init' "$TRAINER" &&
+    chains="augment=distnet,crop=12 $plain,whiten=1 $plain,pad=4,crop=20,brightness=30,contrast=0.5-1.5" \
+        epochs=2 least=4
 for settings in $chains; do
     train run "$settings" --epochs=$epochs
     tested=$(sed -n 's/^Test-Accuracy: //p' out)
     good evaluate --checkpoint=run --data-dir=data
-    [ "$tested" = "$(sed -n 's/^Test-Accuracy: //p' out)" ] || fail "$settings: training says $tested, evaluate: $(cat out)"
+    [ "$tested" = "$(sed -n 's/^Test-Accuracy: //p' out)" ] ||
+        fail "$settings: training says $tested, evaluate: $(cat out)"
     good predict --checkpoint=run images.csv
     right=$(sed 's/^Prediction is "\(.*\)" (.*/\1/' out | paste - labels | awk '$1 == $2' | wc -l)
-    [ "$tested" = "$(awk "BEGIN { printf \"%.4f\", $right / 100 }")" ] || fail "$settings: accuracy $tested, but $right of 100 predicted"
+    [ "$tested" = "$(awk "BEGIN { printf \"%.4f\", $right / 100 }")" ] ||
+        fail "$settings: accuracy $tested, but $right of 100 predicted"
     if [ -n "$pictures" ]; then
         head -n 5 out >rows
         good predict --checkpoint=run picture-?.png
-        sed 's/^picture-[0-9]*\.png: //' out | cmp -s - rows || fail "$settings: pictures and rows differ: $(cat out rows)"
+        sed 's/^picture-[0-9]*\.png: //' out | cmp -s - rows ||
+            fail "$settings: pictures and rows differ: $(cat out rows)"
     fi
     [ "$right" -gt $least ] || fail "$settings: only $right of 100 right"
 done
-refused 2 "examples [32, 32, 3] in 10 classes, expected [20, 20, 3]" evaluate --checkpoint=run --data-dir=data --dataset=cifar10:take=1,augment=none
+refused 2 "examples [32, 32, 3] in 10 classes, expected [20, 20, 3]" evaluate --checkpoint=run \
+    --data-dir=data --dataset=cifar10:take=1,augment=none
 printf '1,2,3\n' >short.csv
 refused 3 "short.csv" predict --checkpoint=run short.csv
 sed '1s/^[0-9]*/256/' images.csv >wrong.csv
@@ -126,7 +140,10 @@ options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=8 --
 {
     timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --replace --out=bridge >ps.out 2>&1 &
     ps=$!
-    for task in 0 1; do timeout 100 "$TRAINER" --job=worker --task=$task $cluster $options --devices=cpu:0 >worker$task.out 2>&1 & done
+    for task in 0 1; do
+        timeout 100 "$TRAINER" --job=worker --task=$task $cluster $options --devices=cpu:0 \
+            >worker$task.out 2>&1 &
+    done
 }
 wait $ps || fail "the parameter server: $(cat ps.out)"
 wait
@@ -135,8 +152,10 @@ same_weights "over the bridge: $(cat ps.out worker*.out)" once bridge
 # --- refused ---
 refused 2 'augment=foo: expected one of none|distnet' --data-dir=data --dataset=cifar10:augment=foo
 refused 2 'cifar10: crop=33: expected at most 32, the padded image' --data-dir=data --dataset=cifar10:crop=33
-refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' --data-dir=data --dataset=cifar10
-refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' --data-dir=data --dataset=cifar10:take=2147483647
+refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' \
+    --data-dir=data --dataset=cifar10
+refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' \
+    --data-dir=data --dataset=cifar10:take=2147483647
 truncate -s 30726927 data/cifar10/test_batch.bin
 refused 3 'found 30726927 bytes, expected 30730000' --data-dir=data --dataset=cifar10:take=1
 [ $failures -eq 0 ]

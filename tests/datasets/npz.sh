@@ -1,6 +1,7 @@
 #!/bin/bash
-# Training on NumPy's arrays, from files made by Python's own library: that an archive trains as the same examples do in other formats,
-# bit for bit, that all verbs take it, and that what is damaged or hostile is one line with code 3.
+# Training on NumPy's arrays, from files made by Python's own library: that an archive trains as the same
+# examples do in other formats, bit for bit, that all verbs take it, and that what is damaged or hostile is
+# one line with code 3.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -20,7 +21,8 @@ same() { same_weights "$2" "$1" "$2"; }
 train() { # folder, data set, options...
     local out=$1 dataset=$2
     shift 2
-    good --dataset="$dataset" --devices=cpu:0,cpu:1 --strategy=sync --batch=8 --epochs=2 --quiet --replace --out="$out" "$@"
+    good --dataset="$dataset" --devices=cpu:0,cpu:1 --strategy=sync --batch=8 --epochs=2 \
+        --quiet --replace --out="$out" "$@"
     [ ! -s err ] || fail "$dataset: $(cat err)"
 }
 
@@ -33,7 +35,8 @@ r = random.Random(1)
 def part(count):
     labels = [i % 10 for i in range(count)]
     r.shuffle(labels)
-    return bytes(min(255, 20 * l + r.randrange(60)) * (p % 28 > 2 * l) for l in labels for p in range(784)), labels
+    return (bytes(min(255, 20 * l + r.randrange(60)) * (p % 28 > 2 * l) for l in labels for p in range(784)),
+            labels)
 def idx(name, magic, dims, data):
     with open("data/mnist/" + name, "wb") as file:
         file.write(struct.pack(f">{1 + len(dims)}I", magic, *dims) + data)
@@ -43,16 +46,20 @@ for name, (pixels, labels) in (("train", train), ("t10k", test)):
     idx(name + "-images-idx3-ubyte", 0x803, (len(labels), 28, 28), pixels)
     idx(name + "-labels-idx1-ubyte", 0x801, (len(labels),), bytes(labels))
 def arrays(label=lambda l: npy((len(l),), bytes(l), "|u1"), image=lambda n, p: npy((n, 28, 28), p, "|u1")):
-    return {"x_test": image(50, test[0]), "x_train": image(200, train[0]), "y_train": label(train[1]), "y_test": label(test[1])}
+    return {"x_test": image(50, test[0]), "x_train": image(200, train[0]), "y_train": label(train[1]),
+            "y_test": label(test[1])}
 npz("mnist.npz", **arrays())
 npz("packed.npz", zipfile.ZIP_DEFLATED, **arrays())
 npz("narrow.npz", zipfile.ZIP_DEFLATED, wide=False, **arrays())
 npz("stream.npz", zipfile.ZIP_DEFLATED, stream=True, wide=False, **arrays())
 npz("wide-stream.npz", zipfile.ZIP_STORED, stream=True, **arrays())
-npz("onehot.npz", **arrays(lambda l: npy((len(l), 10), [float(c == k) for k in l for c in range(10)], ">f8", 2)))
+npz("onehot.npz",
+    **arrays(lambda l: npy((len(l), 10), [float(c == k) for k in l for c in range(10)], ">f8", 2)))
 npz("column.npz", **arrays(lambda l: npy((len(l), 1), [k * 3 - 7 for k in l], ">i8", 3)))
 def fortran(n, p):
-    return npy((n, 28, 28), bytes(p[784 * i + 28 * y + x] for x in range(28) for y in range(28) for i in range(n)), "|u1", 1, True)
+    return npy((n, 28, 28),
+               bytes(p[784 * i + 28 * y + x] for x in range(28) for y in range(28) for i in range(n)), "|u1",
+               1, True)
 npz("fortran.npz", zipfile.ZIP_DEFLATED, **arrays(image=fortran))
 scaled = struct.unpack("f", struct.pack("f", 1 / 255))[0]
 def floats(n, p): # as the program scales bytes
@@ -71,7 +78,8 @@ rows = [[r.randrange(1000) / 8, r.randrange(1000) / 8, r.randrange(3)] for _ in 
 open("table.csv", "w").write("".join(f"{a},{b},{c * 5 - 3}\n" for a, b, c in rows))
 numbers = [v for a, b, _ in rows for v in (a, b)]
 for name, dtype in (("f4", "<f4"), ("f8", ">f8"), ("f2", "<f2")):
-    npz(f"table-{name}.npz", data=npy((60, 2), numbers, dtype), target=npy((60,), [c * 5 - 3 for *_, c in rows], "<i2"))
+    npz(f"table-{name}.npz", data=npy((60, 2), numbers, dtype),
+        target=npy((60,), [c * 5 - 3 for *_, c in rows], "<i2"))
 open("rows.csv", "w").write("".join(f"{a},{b}\n" for a, b, _ in rows[:5]))
 PYTHON
 python3 make.py || fail "no files"
@@ -128,7 +136,10 @@ options="--dataset=npz:file=packed.npz --strategy=sync --batch=8 --epochs=2 --qu
 {
     timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --replace --out=bridge >ps.out 2>&1 &
     ps=$!
-    for task in 0 1; do timeout 100 "$TRAINER" --job=worker --task=$task $cluster $options --devices=cpu:0 >worker$task.out 2>&1 & done
+    for task in 0 1; do
+        timeout 100 "$TRAINER" --job=worker --task=$task $cluster $options --devices=cpu:0 \
+            >worker$task.out 2>&1 &
+    done
 }
 wait $ps || fail "the parameter server: $(cat ps.out)"
 wait
@@ -138,8 +149,10 @@ same mnist bridge
 refused 2 'npz: found no file, expected npz:file=FILE.npz, or npz:x=FILE.npy,y=FILE.npy' npz
 refused 2 'found only x=, expected x= and y=' npz:file=mnist.npz,x=x_train
 refused 2 'found only y_test=, expected x_test= and y_test=' npz:file=mnist.npz,y_test=y_test
-refused 2 'table-f4.npz: found data, target, expected x_train and y_train, or npz:file=FILE,x=NAME,y=NAME' npz:file=table-f4.npz
-refused 2 'mnist.npz: found no array "images", expected one of x_test, x_train, y_train, y_test' npz:file=mnist.npz,x=images,y=y_train
+refused 2 'table-f4.npz: found data, target, expected x_train and y_train, or npz:file=FILE,x=NAME,y=NAME' \
+    npz:file=table-f4.npz
+refused 2 'mnist.npz: found no array "images", expected one of x_test, x_train, y_train, y_test' \
+    npz:file=mnist.npz,x=images,y=y_train
 refused 2 'x_train.npy: one array (.npy), expected npz:x=FILE.npy,y=FILE.npy' npz:file=x_train.npy
 refused 3 'mnist.npz: a zip archive, expected an array (npz:file=FILE takes it)' npz:x=mnist.npz,y=y_train.npy
 refused 3 'none.npz: No such file or directory' npz:file=none.npz
@@ -177,48 +190,78 @@ def both(form, local, at_entry, *values):
 
 # numbers
 inf, nan = float("inf"), float("nan")
-case("nan.npz: x_train: row 2, number 1 (from 1): found nan, expected a finite float32", "nan", x_train=npy((4, 2), [0, 1, nan, 3, 4, 5, 6, 7]))
-case("inf.npz: x_train: row 4, number 2 (from 1): found inf, expected a finite float32", "inf", x_train=npy((4, 2), [0, 1, 2, 3, 4, 5, 6, -inf], ">f2"))
-case("wide.npz: x_train: row 1, number 2 (from 1): found inf, or what is too large, expected a finite float32", "wide", x_train=npy((4, 2), [0, 1e39, 2, 3, 4, 5, 6, 7], "<f8"))
-case("objects.npz: x_train: found Python objects (dtype object)", "objects", x_train=npy((4, 2), b"\x80\x04N." * 8, "|O"))
-case("few.npz: y_train: found 3 classes, expected 4, one for each example of few.npz: x_train", "few", y_train=npy((3,), [0, 1, 0], "<i4"))
-case("one.npz: y_train: found one class, 7, in all 3 training rows, expected at least two", "one", y_train=npy((4,), [7] * 4, "<i4"))
-case("float.npz: y_test: found <f4 [2], expected integers (astype('int64')), or one row of 0 and 1 per example", "float", x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, 1]))
-case("cube.npz: y_train: found <f4 [4, 1, 1], expected integers (astype('int64')), or one row of 0 and 1 per example", "cube", y_train=npy((4, 1, 1), [0, 1, 0, 1]))
-case("two.npz: y_test: row 2 (from 1): found 2 columns with a 1, expected one", "two", y_train=npy((4, 2), [0, 1, 1, 0, 0, 1, 1, 0], "|u1"), x_test=npy((2, 2), range(4)), y_test=npy((2, 2), [0, 1, 1, 1], "|u1"))
-case("counts.npz: y_train: row 1, column 2 (from 1): found 2, expected 0 or 1", "counts", y_train=npy((4, 2), [0, 2, 1, 0, 0, 1, 1, 0], "|u1"))
-case("half.npz: y_test: row 1, column 2 (from 1): found 0.5, expected 0 or 1", "half", y_train=npy((4, 2), [0, 0, 1, 1, 0, 1, 1, 0], "|u1"), x_test=npy((2, 2), range(4)), y_test=npy((2, 2), [0, .5, 1, 0]))
-case("endless.npz: y_train: row 3, number 1 (from 1): found inf, expected a finite float32", "endless", y_train=npy((4,), [0, .5, inf, 0]))
-case("narrow.npz: y_test: found 1 columns, expected 2 as in narrow.npz: y_train", "narrow", y_train=npy((4, 2), [0, .5, 1, 0, 0, 1, 1, 0]), x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, .5]))
-case("above.npz: y_train: row 3 (from 1): found a class above 9223372036854775807", "above", y_train=npy((4,), [0, 1, 2**63, 1], "<u8"))
-case("new.npz: y_test: row 2 (from 1): found class 5, expected one of the 2 of the training part", "new", x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, 5], "|u1"))
-case("shapes.npz: x_test: found <f4 [2, 3], expected examples as in shapes.npz: x_train, <f4 [4, 2]", "shapes", x_test=npy((2, 3), range(6)), y_test=npy((2,), [0, 1], "|u1"))
+case("nan.npz: x_train: row 2, number 1 (from 1): found nan, expected a finite float32", "nan",
+     x_train=npy((4, 2), [0, 1, nan, 3, 4, 5, 6, 7]))
+case("inf.npz: x_train: row 4, number 2 (from 1): found inf, expected a finite float32", "inf",
+     x_train=npy((4, 2), [0, 1, 2, 3, 4, 5, 6, -inf], ">f2"))
+case("wide.npz: x_train: row 1, number 2 (from 1): found inf, or what is too large, expected a finite "
+     "float32", "wide", x_train=npy((4, 2), [0, 1e39, 2, 3, 4, 5, 6, 7], "<f8"))
+case("objects.npz: x_train: found Python objects (dtype object)", "objects",
+     x_train=npy((4, 2), b"\x80\x04N." * 8, "|O"))
+case("few.npz: y_train: found 3 classes, expected 4, one for each example of few.npz: x_train", "few",
+     y_train=npy((3,), [0, 1, 0], "<i4"))
+case("one.npz: y_train: found one class, 7, in all 3 training rows, expected at least two", "one",
+     y_train=npy((4,), [7] * 4, "<i4"))
+case("float.npz: y_test: found <f4 [2], expected integers (astype('int64')), or one row of 0 and 1 per "
+     "example", "float", x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, 1]))
+case("cube.npz: y_train: found <f4 [4, 1, 1], expected integers (astype('int64')), or one row of 0 and 1 per "
+     "example", "cube", y_train=npy((4, 1, 1), [0, 1, 0, 1]))
+case("two.npz: y_test: row 2 (from 1): found 2 columns with a 1, expected one", "two",
+     y_train=npy((4, 2), [0, 1, 1, 0, 0, 1, 1, 0], "|u1"), x_test=npy((2, 2), range(4)),
+     y_test=npy((2, 2), [0, 1, 1, 1], "|u1"))
+case("counts.npz: y_train: row 1, column 2 (from 1): found 2, expected 0 or 1", "counts",
+     y_train=npy((4, 2), [0, 2, 1, 0, 0, 1, 1, 0], "|u1"))
+case("half.npz: y_test: row 1, column 2 (from 1): found 0.5, expected 0 or 1", "half",
+     y_train=npy((4, 2), [0, 0, 1, 1, 0, 1, 1, 0], "|u1"), x_test=npy((2, 2), range(4)),
+     y_test=npy((2, 2), [0, .5, 1, 0]))
+case("endless.npz: y_train: row 3, number 1 (from 1): found inf, expected a finite float32", "endless",
+     y_train=npy((4,), [0, .5, inf, 0]))
+case("narrow.npz: y_test: found 1 columns, expected 2 as in narrow.npz: y_train", "narrow",
+     y_train=npy((4, 2), [0, .5, 1, 0, 0, 1, 1, 0]), x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, .5]))
+case("above.npz: y_train: row 3 (from 1): found a class above 9223372036854775807", "above",
+     y_train=npy((4,), [0, 1, 2**63, 1], "<u8"))
+case("new.npz: y_test: row 2 (from 1): found class 5, expected one of the 2 of the training part", "new",
+     x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, 5], "|u1"))
+case("shapes.npz: x_test: found <f4 [2, 3], expected examples as in shapes.npz: x_train, <f4 [4, 2]",
+     "shapes", x_test=npy((2, 3), range(6)), y_test=npy((2,), [0, 1], "|u1"))
 
 for name, data in (("nan-x", npy((4, 2), [0, 1, 2, 3, 4, nan, 6, 7])), ("y", y)):
     open(name + ".npy", "wb").write(data)
 
 # sizes
-case("huge.npz: x_train: found 32 bytes of items, expected 4000000000", "huge", x_train=npy((1000000000,), range(8)))
-case("huge-packed.npz: x_train: found 160 bytes in the directory, expected 4000000128 for <f4 [1000000000]", "huge-packed", x_train=npy((1000000000,), range(8)), method=zipfile.ZIP_DEFLATED)
-case("dims.npz: x_train: shape: found size 9223372036854775808, expected 1 to 2147483647", "dims", x_train=npy((2**63,), range(8)))
-case("many.npz: x_train: found shape [2147483647, 2147483647, 2147483647], more than can be addressed", "many", x_train=npy((2**31 - 1,) * 3, range(8)))
-case("bomb.npz: x_train: found 100000128 bytes packed into", "bomb", x_train=npy((10000, 10000), bytes(10**8), "|u1"), method=zipfile.ZIP_DEFLATED)
-case("long.npz: x_train: found a header of 200000 bytes, expected at most 65536", "long", x_train=b"\x93NUMPY\2\0" + struct.pack("<I", 200000) + b" " * 200000, method=zipfile.ZIP_DEFLATED)
-case("nested.npz: x_train: a zip archive, expected an array", "nested", x_train=open("nan.npz", "rb").read(), method=zipfile.ZIP_DEFLATED)
-case("bzip2.npz: x_train: packed by method 12, expected stored (0) or deflated (8)", "bzip2", method=zipfile.ZIP_BZIP2)
+case("huge.npz: x_train: found 32 bytes of items, expected 4000000000", "huge",
+     x_train=npy((1000000000,), range(8)))
+case("huge-packed.npz: x_train: found 160 bytes in the directory, expected 4000000128 for <f4 [1000000000]",
+     "huge-packed", x_train=npy((1000000000,), range(8)), method=zipfile.ZIP_DEFLATED)
+case("dims.npz: x_train: shape: found size 9223372036854775808, expected 1 to 2147483647", "dims",
+     x_train=npy((2**63,), range(8)))
+case("many.npz: x_train: found shape [2147483647, 2147483647, 2147483647], more than can be addressed",
+     "many", x_train=npy((2**31 - 1,) * 3, range(8)))
+case("bomb.npz: x_train: found 100000128 bytes packed into", "bomb",
+     x_train=npy((10000, 10000), bytes(10**8), "|u1"), method=zipfile.ZIP_DEFLATED)
+case("long.npz: x_train: found a header of 200000 bytes, expected at most 65536", "long",
+     x_train=b"\x93NUMPY\2\0" + struct.pack("<I", 200000) + b" " * 200000, method=zipfile.ZIP_DEFLATED)
+case("nested.npz: x_train: a zip archive, expected an array", "nested", x_train=open("nan.npz", "rb").read(),
+     method=zipfile.ZIP_DEFLATED)
+case("bzip2.npz: x_train: packed by method 12, expected stored (0) or deflated (8)", "bzip2",
+     method=zipfile.ZIP_BZIP2)
 
 # the archive
 patched('crc.npz: x_train: found CRC-32', "crc", both("<I", 14, 16, 12345))
-patched('crc-packed.npz: x_train: found CRC-32', "crc-packed", both("<I", 14, 16, 12345), zipfile.ZIP_DEFLATED)
+patched('crc-packed.npz: x_train: found CRC-32', "crc-packed", both("<I", 14, 16, 12345),
+        zipfile.ZIP_DEFLATED)
 patched('member "x_train.npy": its header has other sizes or another CRC-32', "crc-two", put("<I", 16, 12345))
 patched('member "x_train.npy": its header has another method', "method", put("<H", 10, 8))
 patched('member "y_train.npy": its header has another name', "name", put("<7s", 46, b"y_train"))
 patched('x_train: encrypted, expected an array that is not', "encrypted", both("<H", 6, 8, 1))
 patched('member "x_train.npy": longer than the archive', "longer", put("<I", 20, 10**9))
-patched('member "x_train.npy": no sizes of 64 bits where they are said to be', "absent64", put("<I", 20, 2**32 - 1))
+patched('member "x_train.npy": no sizes of 64 bits where they are said to be', "absent64",
+        put("<I", 20, 2**32 - 1))
 patched('member "x_train.npy": no header where it is said to begin', "begin", put("<I", 42, 17))
-patched('found a directory of 65534 members', "count", lambda d, e, end: struct.pack_into("<H", d, end + 10, 65534))
-patched('found a directory of 2 members in', "place", lambda d, e, end: struct.pack_into("<I", d, end + 16, 2**31))
+patched('found a directory of 65534 members', "count",
+        lambda d, e, end: struct.pack_into("<H", d, end + 10, 65534))
+patched('found a directory of 2 members in', "place",
+        lambda d, e, end: struct.pack_into("<I", d, end + 16, 2**31))
 patched('bytes more than its 1 members', "fewer", lambda d, e, end: struct.pack_into("<H", d, end + 10, 1))
 patched('found no zip archive, or one that is cut', "cut", lambda d, e, end: d[:-9])
 def overlap(data, entry, end): # the second member is the first one again, by another name of the same length
@@ -255,7 +298,8 @@ python3 hostile.py >cases || fail "no hostile files"
 [ "$(wc -l <cases)" -ge 36 ] || fail "only $(wc -l <cases) hostile files"
 while IFS=$'\t' read -r file words; do refused 3 "$words" "npz:file=$file"; done <cases
 
-refused 3 'nan-x.npy: row 3, number 2 (from 1): found nan' npz:x=nan-x.npy,y=y.npy,x_test=nan-x.npy,y_test=y.npy
+refused 3 'nan-x.npy: row 3, number 2 (from 1): found nan' \
+    npz:x=nan-x.npy,y=y.npy,x_test=nan-x.npy,y_test=y.npy
 
 # A cut archive is one line.
 size=$(stat -c %s packed.npz)

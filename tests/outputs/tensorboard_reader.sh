@@ -1,13 +1,14 @@
 #!/bin/bash
-# --outputs=tensorboard: TensorBoard's own reader finds every tag with the values of steps.csv and epochs.csv, the graph and the
-# settings, also of a run that went on and did some steps again.
+# --outputs=tensorboard: TensorBoard's own reader finds every tag with the values of steps.csv and epochs.csv,
+# the graph and the settings, also of a run that went on and did some steps again.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
 need python3
 cd "$scratch" || exit 1
 
-if ! "$TRAINER" --epochs=1 --outputs=tensorboard --out=without --quiet >out 2>err && grep -q 'needs a build with' err; then
+if ! "$TRAINER" --epochs=1 --outputs=tensorboard --out=without --quiet >out 2>err &&
+    grep -q 'needs a build with' err; then
     echo "no protobuf-c in this build"
     exit 77
 fi
@@ -17,7 +18,8 @@ fi
 python_with tensorboard "TensorBoard is"
 
 run() {
-    "$TRAINER" --devices=cpu:0,cpu:1 --batch=64 --outputs=csv,tensorboard --scalars=5 --quiet "$@" >out 2>err || fail "$*: $(cat err)"
+    "$TRAINER" --devices=cpu:0,cpu:1 --batch=64 --outputs=csv,tensorboard --scalars=5 --quiet "$@" \
+        >out 2>err || fail "$*: $(cat err)"
 }
 run --strategy=async-lockfree --epochs=3 --out=async
 run --strategy=sync --epochs=3 --out=sync
@@ -42,20 +44,25 @@ def points(folder, plugin, convert):
     accumulator, found = load(folder), {}
     for tag in accumulator.Tags()[reader.TENSORS]:
         if accumulator.SummaryMetadata(tag).plugin_data.plugin_name == plugin:
-            found[tag] = [(e.step, convert(tensor_util.make_ndarray(e.tensor_proto))) for e in accumulator.Tensors(tag)]
+            found[tag] = [(e.step, convert(tensor_util.make_ndarray(e.tensor_proto)))
+                          for e in accumulator.Tensors(tag)]
     return found
 
 run, every, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rows, epochs = plain.check_scalars(run, every, lambda folder: points(folder, "scalars", float))
-plain.check_histograms(run, rows, epochs, lambda folder: points(folder, "histograms", lambda h: h.flatten().tolist()))
+plain.check_histograms(run, rows, epochs,
+                       lambda folder: points(folder, "histograms", lambda h: h.flatten().tolist()))
 assert model in str(points(run, "text", lambda t: t.tolist())["config"]), "no model in the text"
-settings = plugin_data_pb2.HParamsPluginData.FromString(load(run).SummaryMetadata("_hparams_/session_start_info").plugin_data.content)
+settings = plugin_data_pb2.HParamsPluginData.FromString(
+    load(run).SummaryMetadata("_hparams_/session_start_info").plugin_data.content)
 values = settings.session_start_info.hparams
-assert values["model"].string_value == model and values["rate"].number_value == 0.1 and values["workers"].number_value == 2, values
+assert (values["model"].string_value == model and values["rate"].number_value == 0.1 and
+        values["workers"].number_value == 2), values
 graph = load(f"{run}/worker-1").Graph()
 nodes = {n.name: n for n in graph.node}
 bias = nodes["dense2/bias"]
-assert [d.size for d in bias.attr["_output_shapes"].list.shape[0].dim] == [10] and bias.device == "cpu:1", bias
+assert [d.size for d in bias.attr["_output_shapes"].list.shape[0].dim] == [10] and bias.device == "cpu:1", (
+    bias)
 assert all(i in nodes for n in graph.node for i in n.input), "an input that is no node"
 PYTHON
 for name in async sync; do

@@ -1,5 +1,6 @@
 #!/bin/bash
-# What a run draws on a terminal, of any width and while that changes; and that a file, a pipe, a dumb terminal get plain lines.
+# What a run draws on a terminal, of any width and while that changes; and that a file, a pipe, a dumb
+# terminal get plain lines.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -14,7 +15,8 @@ from terminal import Terminal
 
 trainer = sys.argv[1]
 failures = 0
-long_run = ["env", "--default-signal=INT", trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--batch=16", "--epochs=1000000", "--print-every=0", "--replace", "--out=run"]
+long_run = ["env", "--default-signal=INT", trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320",
+            "--batch=16", "--epochs=1000000", "--print-every=0", "--replace", "--out=run"]
 
 def fail(*words):
     global failures
@@ -36,7 +38,8 @@ def draw(columns, enough, command=long_run, out=None, changes=(), **environment)
             shown.resize(changes[len(marks)])
             marks.append(len(drawn))
         late = time.monotonic() - began > 120
-        if not asked and child.poll() is None and (late or (len(marks) == len(changes) and enough(drawn[marks[-1] if marks else 0:]))):
+        if (not asked and child.poll() is None and
+            (late or (len(marks) == len(changes) and enough(drawn[marks[-1] if marks else 0:])))):
             asked = True
             child.send_signal(signal.SIGINT)
             if late:
@@ -88,7 +91,8 @@ for columns, pattern in whole.items():
     said = drawn.find(b"\r\nlogs, model and checkpoint go to run\r\n")
     if said < 0 or said > drawn.find(b"\033[K"):
         fail(f"{columns} columns: where the logs are is not said before the first bar")
-    if not re.search(rb"\033\[K\r\033\[K[\d,]+ examples/s, [^\r\n]*\r\ntrainer: interrupted after \d+ examples[^\r\n]*\r\n$", drawn):
+    if not re.search(rb"\033\[K\r\033\[K[\d,]+ examples/s, [^\r\n]*\r\ntrainer: interrupted after \d+ "
+                     rb"examples[^\r\n]*\r\n$", drawn):
         fail(f"{columns} columns: the bar is not cleared before the last lines: {drawn[-200:]}")
 
 # A terminal that is made narrower, and wide again.
@@ -96,7 +100,8 @@ drawn, marks = draw(200, shows(whole[100]), changes=[40, 100])
 if len(marks) == 2:
     check_bars("200 columns at first", drawn[:marks[0]].rsplit(b"\r", 1)[0], 200, ".*")
     for begin, end, columns in (marks[0], marks[1], 40), (marks[1], len(drawn), 100):
-        after = drawn[begin:end].split(b"\033[K", 2)[-1] # what was drawn by the old width at the moment of the change does not count
+        # What was drawn by the old width at the moment of the change does not count.
+        after = drawn[begin:end].split(b"\033[K", 2)[-1]
         check_bars(f"{columns} columns after a change", after, columns, ".*")
 else:
     fail(f"the width was changed {len(marks)} times, expected 2")
@@ -114,7 +119,8 @@ check_bars("results in a file", drawn, 80, whole[80])
 record = open("results").read().splitlines()
 if any(line.startswith(("Test-Accuracy", "Total Time", "Final Cost")) for line in record):
     fail("an interrupted run printed results")
-if "logs, model and checkpoint go to run" not in record or "Epoch       1/1000000" not in "\n".join(record) or " examples/s, " not in record[-1]:
+if ("logs, model and checkpoint go to run" not in record or
+    "Epoch       1/1000000" not in "\n".join(record) or " examples/s, " not in record[-1]):
     fail(f"results in a file: {record[:6]} ... {record[-1:]}")
 # An epoch's line stands alone on its line, and the bar is drawn again after it.
 drawn, _ = draw(100, lambda drawn: shows(whole[100])(drawn) and drawn.count(b"\r\033[KEpoch ") > 1)
@@ -126,7 +132,8 @@ for line in drawn.split(b"\n"):
 if not re.search(rb"\r\033\[KEpoch [^\033\r\n]*\r\n\repoch ", drawn):
     fail(f"epoch lines: the bar is not drawn again after one: {drawn[-400:]}")
 with_lines = [word if "print-every" not in word else "--print-every=500" for word in long_run]
-drawn, _ = draw(200, lambda drawn: shows(whole[200])(drawn) and drawn.count(b"Step: ") > 4, command=with_lines)
+drawn, _ = draw(200, lambda drawn: shows(whole[200])(drawn) and drawn.count(b"Step: ") > 4,
+                command=with_lines)
 check_controls("step lines", drawn, on_terminal)
 for line in drawn.split(b"\n"):
     if b"Step: " in line and not re.fullmatch(rb"(\r.*\033\[K)?Worker [01]: Step: [^\033]*\r", line):
@@ -139,15 +146,19 @@ def plain(what, drawn, out):
     if b"logs, model and checkpoint go to run" not in out:
         fail(f"{what}: where the logs are is not said: {out}")
 
-short_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--epochs=2", "--print-every=5", "--replace", "--out=run"]
+short_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--epochs=2", "--print-every=5",
+             "--replace", "--out=run"]
 drawn, _ = draw(80, lambda drawn: False, command=short_run, TERM="dumb")
 plain("TERM=dumb", drawn, drawn)
-# The line of a step: as it is specified where it has room; else closed up, and folded where that is too long still.
+# The line of a step: as it is specified where it has room; else closed up, and folded where that is too
+# long still.
 specified = rb"Worker [01]: Step: \d+,  Epoch:  \d,  Batch: +\d+ of  \d+,  Cost: [\d.]+,  AvgTime: [\d.]+ms"
-for columns, pattern in (100, specified), (80, re.sub(rb" +", b" ", specified)), (40, re.sub(rb" +", b" ", specified)):
+for columns, pattern in ((100, specified), (80, re.sub(rb" +", b" ", specified)),
+                         (40, re.sub(rb" +", b" ", specified))):
     drawn, _ = draw(columns, lambda drawn: False, command=short_run, TERM="dumb")
     found = re.findall(rb"Worker [^\r]*(?:\r\n  [^\r]*)?", drawn)
-    if len(found) != 4 or not all(re.fullmatch(pattern, unfold(line)) and max(map(len, line.split(b"\r\n"))) <= columns for line in found):
+    if len(found) != 4 or not all(re.fullmatch(pattern, unfold(line)) and
+                                  max(map(len, line.split(b"\r\n"))) <= columns for line in found):
         fail(f"{columns} columns: the lines of steps: {found}")
 ran = subprocess.run(short_run, stdin=subprocess.DEVNULL, capture_output=True)
 plain("a pipe", ran.stderr, ran.stdout)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The page of a cluster says that it was one, and its commands, with addresses in their places, train the same again.
+# The page of a cluster says that it was one, and its commands, with addresses in their places, train the
+# same again.
 # shellcheck disable=SC2086,SC2016 # options are several words; HOSTS is that of the commands
 set -u
 # shellcheck source=tests/processes.sh
@@ -13,7 +14,8 @@ page, addresses = Page(sys.argv[1]), iter(sys.argv[4:])
 subtitle, text = words(page.root.find(f".//{SPACE}header/{SPACE}p")), page.text("repeat")
 lines = "".join(page.section("repeat").find(f".//{SPACE}pre").itertext()).strip().split("\n")
 check(subtitle.endswith(", in " + sys.argv[2]), subtitle)
-check(f"It was {sys.argv[2]}: each line is typed for one process" in text and "which are not recorded" in text, text)
+check(f"It was {sys.argv[2]}: each line is typed for one process" in text and
+      "which are not recorded" in text, text)
 lines[0] = re.sub("HOST:PORT", lambda _: next(addresses), lines[0])
 check(len(lines) == 1 + int(sys.argv[3]) and next(addresses, None) is None, lines)
 print("\n".join(lines))
@@ -30,17 +32,22 @@ again() { # label, of what, parameter servers, workers
     mv run before
     new_cluster "$3" "$4"
     # shellcheck disable=SC2046 # several words
-    python3 commands.py before/report.html "$what" $(($3 + $4)) $(addresses $(($3 + $4))) >commands || fail "$label: $(cat commands)"
+    python3 commands.py before/report.html "$what" $(($3 + $4)) $(addresses $(($3 + $4))) >commands ||
+        fail "$label: $(cat commands)"
     HOSTS=$(sed -n '1s/^HOSTS="\(.*\)"$/\1/p' commands)
     while IFS= read -r line; do
         [[ $line == 'trainer $HOSTS --job='* ]] || { fail "$label: a command: $line"; continue; }
         [[ $line != *'--devices='*','* ]] || fail "$label: more devices than a process has: $line"
-        case $line in *--task=0*) [[ $3 -gt 0 && $line == *--job=worker* ]] || line+=' --out=run' ;; *) line+=' --out=elsewhere' ;; esac
+        case $line in
+        *--task=0*) [[ $3 -gt 0 && $line == *--job=worker* ]] || line+=' --out=run' ;;
+        *) line+=' --out=elsewhere' ;;
+        esac
         start "c$i" "$TRAINER" $HOSTS ${line#*HOSTS } --threads=1
         names+="c$i "
         i=$((i + 1))
     done < <(tail -n +2 commands)
-    ! grep -E '<dt>(batch of all workers|group)</dt>' before/report.html || fail "$label: settings that nobody has set"
+    ! grep -E '<dt>(batch of all workers|group)</dt>' before/report.html ||
+        fail "$label: settings that nobody has set"
     ends 0 $names
     cmp -s run/model.safetensors before/model.safetensors || fail "$label: the commands train something else"
     rm -rf run before elsewhere
