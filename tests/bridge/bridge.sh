@@ -1,7 +1,7 @@
 #!/bin/bash
-# The bridge: one parameter server and workers as processes of their own, on this machine. That a run over it is the run of one
-# process, who is refused and in which words, and that whatever is killed, interrupted or sends rubbish, every process ends by
-# itself, with the exit code and the name of who is to blame.
+# The bridge: one parameter server and workers as processes of their own, on this machine. That a run over it
+# is the run of one process, who is refused and in which words, and that whatever is killed, interrupted or
+# sends rubbish, every process ends by itself, with the exit code and the name of who is to blame.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -30,7 +30,8 @@ done
 ends 0 ps w0 w1 w2
 same_results ps w0 w1 w2
 summary_is "four" 'len(per_worker), workers, lost_workers' '(3, 3, 0)'
-summary_is "four" "(devices, [w['device'] for w in per_worker])" "('cpu:0,cpu:0,cpu:0', ['cpu:0', 'cpu:0', 'cpu:0'])"
+summary_is "four" "(devices, [w['device'] for w in per_worker])" \
+    "('cpu:0,cpu:0,cpu:0', ['cpu:0', 'cpu:0', 'cpu:0'])"
 summary_is "four" 'rows == steps > 0 and steps == sum(w["steps"] for w in per_worker)' True
 summary_is "four" 'all(w["steps"] > 0 and not w["lost"] for w in per_worker)' True
 summary_is "four" 'sorted(w["name"][:8] for w in per_worker)' "['worker 0', 'worker 1', 'worker 2']"
@@ -38,7 +39,8 @@ summary_is "four" 'any("(process " in w["name"] for w in per_worker)' True # the
 for w in 0 1 2; do
     steps=$(look summary run "per_worker[$w]['steps']")
     lines=$(grep -c '^Step: ' w$w.out)
-    [ "$lines" -eq $((steps / 5)) ] || fail "four: w$w printed $lines lines for $steps steps, expected one in 5"
+    [ "$lines" -eq $((steps / 5)) ] ||
+        fail "four: w$w printed $lines lines for $steps steps, expected one in 5"
 done
 ! grep '^Step: ' ps.out || fail "four: the parameter server printed steps"
 
@@ -49,7 +51,8 @@ for strategy in $(for name in $(names_of strategies); do variants_of "$name"; do
     same_results ps w0 w1
     summary_is "$strategy" '(rows, steps, examples)' '(20, 20, 320)'
     case $strategy in sync* | local-sgd*)
-        "$TRAINER" --quiet $small --epochs=1 --strategy="$strategy" --devices=cpu:0,cpu:1 --threads=1 --replace --out=alone >alone.out ||
+        "$TRAINER" --quiet $small --epochs=1 --strategy="$strategy" --devices=cpu:0,cpu:1 --threads=1 \
+            --replace --out=alone >alone.out ||
             fail "$strategy in one process: exit code $?"
         same_weights "$strategy" run alone
         ;;
@@ -59,7 +62,8 @@ done
 # --- other ways to name the cluster; a worker with two devices is two in the roster ---
 new_cluster 1 2
 rm -rf run
-short="$small --epochs=1 --strategy=sync --data-sharding=split --quiet" # whose examples depend on the place in the roster
+# Whose examples depend on the place in the roster.
+short="$small --epochs=1 --strategy=sync --data-sharding=split --quiet"
 cat >cluster.json <<JSON
 {"ps": ["127.0.0.1:$port"], "chief": ["127.0.0.1:$((port + 1))"], "worker": ["127.0.0.1:$((port + 2))"]}
 JSON
@@ -71,7 +75,8 @@ ends 0 ps w0 w1
 same_results ps w0 w1
 summary_is "two devices" 'len(per_worker), rows == steps == 21' '(3, True)'
 summary_is "two devices" '[w["name"][:8] for w in per_worker]' "['worker 0', 'worker 0', 'worker 1']"
-"$TRAINER" $short --devices=cpu:0,cpu:1,cpu:2 --threads=1 --replace --out=alone >alone.out || fail "three devices in one process: exit code $?"
+"$TRAINER" $short --devices=cpu:0,cpu:1,cpu:2 --threads=1 --replace --out=alone >alone.out ||
+    fail "three devices in one process: exit code $?"
 same_weights "two devices" run alone
 
 # --- what the training is, is said at the parameter server alone: its workers build what it has ---
@@ -79,14 +84,20 @@ first_loss() { awk -F , '$2 == 0 && $5 == 1 { print $6 }' "$1/steps.csv"; } # of
 new_cluster 1 2
 decayed="$small --epochs=1 --quiet --strategy=sync --decay=0.1 --clip=0.5 --shards=3 --shard-by=round-robin --average=0.9 --optimizer=adam"
 start_ps $decayed
-for w in 0 1; do start worker$w "$TRAINER" --job=worker --task=$w $hosts --devices=cpu:0 --threads=1 --quiet; done
+for w in 0 1; do
+    start worker$w "$TRAINER" --job=worker --task=$w $hosts --devices=cpu:0 --threads=1 --quiet
+done
 ends 0 ps worker0 worker1
 same_results ps worker0 worker1
-"$TRAINER" $decayed --devices=cpu:0,cpu:1 --threads=1 --replace --out=alone >alone.out || fail "--decay in one process: exit code $?"
+"$TRAINER" $decayed --devices=cpu:0,cpu:1 --threads=1 --replace --out=alone >alone.out ||
+    fail "--decay in one process: exit code $?"
 same_weights "what the workers were not told" run alone
-[ "$(first_loss run)" = "$(first_loss alone)" ] || fail "--decay at the parameter server: the first loss is $(first_loss run), in one process $(first_loss alone)"
+[ "$(first_loss run)" = "$(first_loss alone)" ] ||
+    fail "--decay at the parameter server: the first loss is $(first_loss run), in one process $(first_loss \
+        alone)"
 
-# --- faults: the parameter server puts them in, and says which never came; a worker says that it puts in none ---
+# --- faults: the parameter server puts them in, and says which never came; a worker says that it puts in
+# none ---
 start_cluster 2 --quiet $small --epochs=1 --strategy=async-lockfree
 ends 0 ps w0 w1
 ! grep -H 'never reached' ps.err w?.err || fail "no fault was asked for"
@@ -140,9 +151,12 @@ if what == "crowd": # so many that most of them are thrown out, without a word; 
     time.sleep(60)
 
 with connect() as s:
-    s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7], "huge": header(4 << 30),
-               "version": header(8, version=99), "type": header(8, type=77), "other": header(8, 6, payload=bytes(8)),
-               "hello": header(64, payload=b"\xff" * 64), "damaged": header(64) + b"\xff" * 64, "silent": b"", "begun": header(64) + bytes(7)}[what])
+    s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7],
+               "huge": header(4 << 30),
+               "version": header(8, version=99), "type": header(8, type=77),
+               "other": header(8, 6, payload=bytes(8)),
+               "hello": header(64, payload=b"\xff" * 64), "damaged": header(64) + b"\xff" * 64, "silent": b"",
+               "begun": header(64) + bytes(7)}[what])
     if what == "half":
         s.shutdown(socket.SHUT_WR)
     try:
@@ -169,8 +183,10 @@ start_worker 1 $short
 ends 0 ps w0 w1
 for name in ps w0; do says $name "waiting for worker 1 \\(127.0.0.1:$((port + 2))\\)"; done
 ! grep -q 'waiting for worker 0' w0.err || fail "w0: was told to wait for itself"
-time_of_steps=$(awk -F 'AvgTime: *' '/^Step:/ { sum += $2; steps++ } END { print int(steps > 0 ? sum : 9999) }' w0.out)
-[ "$time_of_steps" -lt 3000 ] || fail "w0: its steps took $time_of_steps ms: waiting for the others was counted"
+time_of_steps=$(awk -F 'AvgTime: *' \
+    '/^Step:/ { sum += $2; steps++ } END { print int(steps > 0 ? sum : 9999) }' w0.out)
+[ "$time_of_steps" -lt 3000 ] ||
+    fail "w0: its steps took $time_of_steps ms: waiting for the others was counted"
 
 start_cluster 1 $short --start-timeout=0.5 # alone, it works
 ends 0 ps w0
@@ -197,9 +213,11 @@ refused() { # pattern, options of a worker 1 that is another...
     says w1 "$pattern"
     says ps "refused: .*$pattern"
 }
-refused '--model mlp:hidden=21, .* has mlp:hidden=20' --dataset=digits:take=320 --batch=16 --model=mlp:hidden=21
+refused '--model mlp:hidden=21, .* has mlp:hidden=20' \
+    --dataset=digits:take=320 --batch=16 --model=mlp:hidden=21
 refused '--batch 8, .* has 16' --dataset=digits:take=320 --batch=8 --model=mlp:hidden=20
-refused '--dataset digits:take=300.* has digits:take=320' --dataset=digits:take=300 --batch=16 --model=mlp:hidden=20
+refused '--dataset digits:take=300.* has digits:take=320' \
+    --dataset=digits:take=300 --batch=16 --model=mlp:hidden=20
 start again "$TRAINER" --job=worker --task=0 $hosts $short --devices=cpu:0,cpu:1 --start-timeout=1
 ends 5 again
 says again 'worker 0, which has come already'
@@ -265,12 +283,15 @@ same_results ps w0 w1
 signal 9 peer
 finish peer
 
-# --- what listens is no parameter server: a worker says so; one that is silent is tried until there is one ---
+# --- what listens is no parameter server: a worker says so; one that is silent is tried until there is
+# one ---
 new_cluster 1 1
 rm -rf run
 keep_port "$port"
 start_worker 0 $short
-wait_until grep -qx "trainer: what listens at 127.0.0.1:$port has said nothing for 5 s, expected the settings of the parameter server 0: is it one?" w0.err
+wait_until grep -qx \
+    "trainer: what listens at 127.0.0.1:$port has said nothing for 5 s, expected the settings of the parameter server 0: is it one?" \
+    w0.err
 leave_port
 start_ps $short
 ends 0 ps w0
@@ -307,7 +328,8 @@ signal 9 w1
 began=$SECONDS
 finish w1
 ends 5 ps w0 w2
-[ $((SECONDS - began)) -le $((2 * timeout + 3)) ] || fail "killed worker: the others took $((SECONDS - began)) s to end"
+[ $((SECONDS - began)) -le $((2 * timeout + 3)) ] ||
+    fail "killed worker: the others took $((SECONDS - began)) s to end"
 for name in ps w0 w2; do says $name "worker 1 \\($came_from cpu:0\\)"; done
 
 for strategy in sync async-lockfree; do
@@ -319,7 +341,8 @@ for strategy in sync async-lockfree; do
     ends 0 ps w0 w2
     same_results ps w0 w2
     says ps "lost: worker 1 \\($came_from cpu:0\\).*; the others go on"
-    summary_is "killed worker, $strategy" 'lost_workers, [w["lost"] for w in per_worker]' '(1, [False, True, False])'
+    summary_is "killed worker, $strategy" 'lost_workers, [w["lost"] for w in per_worker]' \
+        '(1, [False, True, False])'
     summary_is "killed worker, $strategy" "$good" True
 done
 
@@ -348,8 +371,11 @@ signal INT ps
 ends 130 ps
 ends 5 w0 w1
 examples=$(look examples run)
-says ps "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
-for w in 0 1; do says w$w "the parameter server 127.0.0.1:$port ended: interrupted after $examples examples"; done
+says ps \
+    "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
+for w in 0 1; do
+    says w$w "the parameter server 127.0.0.1:$port ended: interrupted after $examples examples"
+done
 
 resume() { # options of the ps...
     start_ps --quiet --resume=run --timeout=$timeout "$@"
@@ -363,11 +389,13 @@ signal 9 ps
 finish ps
 began=$SECONDS
 ends 5 w0 w1
-[ $((SECONDS - began)) -le 3 ] || fail "killed parameter server: the workers took $((SECONDS - began)) s to end"
+[ $((SECONDS - began)) -le 3 ] ||
+    fail "killed parameter server: the workers took $((SECONDS - began)) s to end"
 for w in 0 1; do says w$w "the parameter server 127.0.0.1:$port"; done
 ! find /dev/shm -name '*trainer*' | grep . || fail "killed parameter server: it left memory"
 later=$(look examples run)
-[ "$later" -gt "$examples" ] || fail "killed parameter server: $later examples in its checkpoint, expected more than $examples"
+[ "$later" -gt "$examples" ] ||
+    fail "killed parameter server: $later examples in its checkpoint, expected more than $examples"
 passes=$((later / 320 + 2))
 resume --epochs=$passes
 ends 0 ps w0 w1
@@ -383,13 +411,15 @@ for ((k = 0; k < kills; k++)); do
     victim=$(shuf -n 1 -e ps w0 w1 w2)
     moment=0.$((RANDOM % 5))$((RANDOM % 10))
     label="kill $k ($victim after $moment s, $strategy, $loss)"
-    start_cluster 3 --quiet $small --epochs=400 --strategy="$strategy" --on-loss="$loss" --timeout=2 --start-timeout=1 --checkpoint-every=0.02
+    start_cluster 3 --quiet $small --epochs=400 --strategy="$strategy" --on-loss="$loss" --timeout=2 \
+        --start-timeout=1 --checkpoint-every=0.02
     kill_one "$label" "$victim" $moment ps w0 w1 w2
 done
 
 
 # --- what is wrong with the leader's options is said before anybody is waited for ---
 new_cluster 1 2
-refused_with 2 '--slow: "cpu:0=1ms", expected a device and a factor.*' $hosts --job=ps --task=0 --slow=cpu:0=1ms --out=wrong
+refused_with 2 '--slow: "cpu:0=1ms", expected a device and a factor.*' $hosts --job=ps --task=0 \
+    --slow=cpu:0=1ms --out=wrong
 refused_with 3 'nowhere.safetensors: .*' $hosts --job=ps --task=0 --weights=nowhere.safetensors --out=wrong
 [ $failures -eq 0 ]

@@ -1,8 +1,9 @@
 #!/bin/bash
-# What a training step asks of a GPU, counted by the stand-in of tests/standin, for every model, precision and strategy: no more than
-# budgets.txt beside this file says, and no product of matrices that is one number. And what opening a run asks: no contest of algorithms
-# twice. Every model is counted in fp32 and bf16 under sync, one with convolutions in tf32, too, every strategy with mlp; BUDGETS=all: each
-# with each. With BUDGETS it prints what was counted. Skips itself on real GPUs.
+# What a training step asks of a GPU, counted by the stand-in of tests/standin, for every model, precision and
+# strategy: no more than budgets.txt beside this file says, and no product of matrices that is one number. And
+# what opening a run asks: no contest of algorithms twice. Every model is counted in fp32 and bf16 under sync,
+# one with convolutions in tf32, too, every strategy with mlp; BUDGETS=all: each with each. With BUDGETS it
+# prints what was counted. Skips itself on real GPUs.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -15,18 +16,22 @@ limit=120 # of a run; all of them run at once, and what is built with a sanitize
 counts() { # steps, options...
     local steps=$1 at=$scratch/${part:-run}
     shift
-    timeout $limit "$TRAINER" --quiet --no-test --deterministic --checkpoint-every=0 --dataset=digits:take=$((steps * 10)) --batch=10 --epochs=1 \
-        --replace --out="$at" --devices=gpu:0 --homes=gpu "$@" >/dev/null 2>"$at.err" ||
+    timeout $limit "$TRAINER" --quiet --no-test --deterministic --checkpoint-every=0 \
+        --dataset=digits:take=$((steps * 10)) --batch=10 --epochs=1 --replace --out="$at" --devices=gpu:0 \
+        --homes=gpu "$@" >/dev/null 2>"$at.err" ||
         echo "$*: exit code $?: $(cat "$at.err")" >>"$scratch/failed"
     sed -n 's/^stand-in: recorded/recorded/p' "$at.err"
 }
 
-# Of two runs the difference is that of 40 steps, in which all has happened that happens every few, or of 8 of sync, all alike:
-# "MODEL PRECISION STRATEGY recorded N ...", per step.
+# Of two runs the difference is that of 40 steps, in which all has happened that happens every few, or of 8 of
+# sync, all alike: "MODEL PRECISION STRATEGY recorded N ...", per step.
 step() { # model, precision, strategy
     local few=16 more=40
     [ "$3" != sync ] || few=4 more=8
-    { counts $few --model="$1" --precision="$2" --strategy="$3"; counts $((few + more)) --model="$1" --precision="$2" --strategy="$3"; } |
+    {
+        counts $few --model="$1" --precision="$2" --strategy="$3"
+        counts $((few + more)) --model="$1" --precision="$2" --strategy="$3"
+    } |
         awk -v name="$1 $2 $3" -v more=$more '
             { for (i = 1; i < NF; i += 2) { name_of[i] = $i; n[NR, i] = $(i + 1) } }
             END { printf "%s", name; for (i = 1; i in name_of; i += 2) printf " %s %.4g", name_of[i], (n[2, i] - n[1, i]) / more; print "" }'
@@ -38,7 +43,10 @@ for model in $models; do # mostly each of them waits
     for precision in fp32 tf32 bf16; do
         part=$model-$precision
         for strategy in $strategies async-lockfree:apply=worker; do
-            case ${BUDGETS:-}/$part-$strategy in all/* | */mlp-fp32-* | *-fp32-sync | *-bf16-sync | */lenet-tf32-sync) ;; *) continue ;; esac
+            case ${BUDGETS:-}/$part-$strategy in
+            all/* | */mlp-fp32-* | *-fp32-sync | *-bf16-sync | */lenet-tf32-sync) ;;
+            *) continue ;;
+            esac
             step "$model" $precision "$strategy"
         done >"$scratch/found-$part" &
     done

@@ -1,5 +1,6 @@
 #!/bin/bash
-# gpu-facts when something hangs: each stage takes its time and no more, the next one begins, all ends in time and nothing is left behind.
+# gpu-facts when something hangs: each stage takes its time and no more, the next one begins, all ends in time
+# and nothing is left behind.
 set -u
 # shellcheck source=tests/gpu_facts.sh
 . "$(dirname "$0")/../gpu_facts.sh"
@@ -10,5 +11,6 @@ set -u
 fails hang 'took more than\|no time was left' environment latencies tests sanitizer
 fails hang 'took more than\|no time was left' build operations
 fails hang 'took more than\|no time was left' speed "${stages[@]}" # all of them: the last have no time left
-pgrep -f "touch '$scratch/marker'" >"$scratch/out" && fail "something that hung is still there: $(cat "$scratch/out")"
+pgrep -f "touch '$scratch/marker'" >"$scratch/out" &&
+    fail "something that hung is still there: $(cat "$scratch/out")"
 [ $failures -eq 0 ]

@@ -1,7 +1,8 @@
 #!/bin/bash
-# What a user sees of a library that the GPU's backend loads when it first needs it, and that is missing, broken or too old: one line and
-# exit code 4; and whatever needs it not, goes on without. A copy of the stand-in's program does not find the stand-in's libraries beside
-# it, but in a folder of the build that is empty but for what is put there here; so this is a test of the stand-in's build alone.
+# What a user sees of a library that the GPU's backend loads when it first needs it, and that is missing,
+# broken or too old: one line and exit code 4; and whatever needs it not, goes on without. A copy of the
+# stand-in's program does not find the stand-in's libraries beside it, but in a folder of the build that is
+# empty but for what is put there here; so this is a test of the stand-in's build alone.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -12,7 +13,8 @@ rm -rf "$loaded" && mkdir "$loaded" || exit 1
 trap 'rm -rf "$scratch" "$loaded"' EXIT
 
 run() { # options...
-    "$scratch/trainer" --quiet --dataset=digits:take=64 --epochs=1 --out="$scratch/run" --replace "$@" >"$scratch/out" 2>"$scratch/err"
+    "$scratch/trainer" --quiet --dataset=digits:take=64 --epochs=1 --out="$scratch/run" --replace "$@" \
+        >"$scratch/out" 2>"$scratch/err"
 }
 good() { run "$@" || fail "$*: exit code $?: $(cat "$scratch/err")"; }
 bad() { # the one line, as a pattern; options...
@@ -44,16 +46,20 @@ bad "gpu:1: libcudnn.so.0: $absent; $dnn" --model=cnn --devices=gpu:1
 
 # Without the one that makes means, by copies: it is said, and it is an error only for who asked for it.
 nccl="gpu:0: libnccl.so.0: $absent"
-"$scratch/trainer" --quiet --explain --dataset=digits:take=64 --epochs=1 --out="$scratch/run" --replace --devices=gpu:0,gpu:1 >"$scratch/out" 2>"$scratch/err" ||
+"$scratch/trainer" --quiet --explain --dataset=digits:take=64 --epochs=1 --out="$scratch/run" \
+    --replace --devices=gpu:0,gpu:1 >"$scratch/out" 2>"$scratch/err" ||
     fail "no NCCL: exit code $?: $(cat "$scratch/err")"
-grep -q "^mean of a round: copies, in roster order ($nccl" "$scratch/out" || fail "no NCCL: it is not said: $(cat "$scratch/out")"
-bad "$nccl; expected NCCL 0 for CUDA 0 \(package libnccl0, or Python.s nvidia-nccl-cu0\)" --devices=gpu:0,gpu:1 --links=collective
+grep -q "^mean of a round: copies, in roster order ($nccl" "$scratch/out" ||
+    fail "no NCCL: it is not said: $(cat "$scratch/out")"
+bad "$nccl; expected NCCL 0 for CUDA 0 \(package libnccl0, or Python.s nvidia-nccl-cu0\)" \
+    --devices=gpu:0,gpu:1 --links=collective
 good --devices=gpu:0,gpu:1 --links=copies
 good --devices=gpu:0,gpu:1 --deterministic
 cp "$libraries/libnccl.so.0" "$loaded" || exit 1
 good --devices=gpu:0,gpu:1 --links=collective
 
-# One that is no library says so, though it is not the first place that is looked in; one that is older than the program says what it lacks.
+# One that is no library says so, though it is not the first place that is looked in; one that is older than
+# the program says what it lacks.
 echo "not a library" >"$loaded/libcudnn.so.0"
 bad "gpu:0: $loaded/libcudnn.so.0: (file too short|invalid ELF header); $dnn" --model=cnn --devices=gpu:0
 echo 'int cudnnCreate(void) { return 0; }' >"$scratch/old.c"

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Mirrored clusters whose processes have GPUs of their own, which add the gradients of a round by NCCL: all processes end with the
-# same bits, up to rounding those of copies; whoever is killed, stands still or diverges is named by the others, and nobody hangs;
-# and where one of them cannot, all make copies, with words, or --links=collective is refused in one line. On the stand-in, which
-# gives each process GPUs of its own and adds from the last rank to the first. Skips itself on real GPUs.
+# Mirrored clusters whose processes have GPUs of their own, which add the gradients of a round by NCCL: all
+# processes end with the same bits, up to rounding those of copies; whoever is killed, stands still or
+# diverges is named by the others, and nobody hangs; and where one of them cannot, all make copies, with
+# words, or --links=collective is refused in one line. On the stand-in, which gives each process GPUs of its
+# own and adds from the last rank to the first. Skips itself on real GPUs.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -20,7 +21,8 @@ start_all() { # processes, devices, options...; sets $all
     all=''
     for ((i = 0; i < count; i++)); do
         own=device_$i
-        start_worker $i --devices="${!own:-$devices}" --replace --out=$([ $i -eq 0 ] && echo run || echo out$i) "$@"
+        start_worker $i --devices="${!own:-$devices}" \
+            --replace --out=$([ $i -eq 0 ] && echo run || echo out$i) "$@"
         all+="w$i "
     done
 }
@@ -65,15 +67,18 @@ trains_alike() { # label, processes, devices of each, options...
     same_results $all
     for ((i = 1; i < count; i++)); do same_weights "$label" run out$i/worker-$i; done
     near "$label" run copies
-    summed=$(received) # at the leader: what of the gradients of its slice it gets, its own process's sum alone
-    [ $((summed * 4)) -lt $((copied * 3)) ] || fail "$label: $summed bytes received with NCCL, $copied with copies"
+    # At the leader: what of the gradients of its slice it gets, its own process's sum alone.
+    summed=$(received)
+    [ $((summed * 4)) -lt $((copied * 3)) ] ||
+        fail "$label: $summed bytes received with NCCL, $copied with copies"
     rm -r copies
 }
 trains_alike "two processes" 2 gpu:1
 trains_alike "two processes, clipped, Adam" 2 gpu:0 --clip=0.5 --optimizer=adam:rate=0.003
 trains_alike "three processes" 3 gpu:0
 trains_alike "two processes of two GPUs" 2 gpu:0,gpu:1
-trains_alike "one strategy after the other" 2 gpu:0 --strategy='sync until epoch 1; local-sgd:every=2 until epoch 2; sync'
+trains_alike "one strategy after the other" 2 gpu:0 \
+    --strategy='sync until epoch 1; local-sgd:every=2 until epoch 2; sync'
 [ -z "$(ls meet)" ] || fail "left behind: $(ls meet)"
 
 # --- one is killed, stands still, is cut off, or diverges: all others end, and name it ---
@@ -89,7 +94,8 @@ for victim in 0 1; do
     began=$SECONDS
     finish w$victim
     ends 5 ${all/w$victim /}
-    [ $((SECONDS - began)) -le $((3 * timeout + 5)) ] || fail "killed $victim: the others ended after $((SECONDS - began)) s"
+    [ $((SECONDS - began)) -le $((3 * timeout + 5)) ] ||
+        fail "killed $victim: the others ended after $((SECONDS - began)) s"
     is_named $victim ${all/w$victim /}
 done
 start_all 2 gpu:0 $endless
@@ -108,7 +114,8 @@ for name in w0 w1; do
     finish $name
     [ "$code" -eq 4 ] || [ "$code" -eq 5 ] || fail "$name: exit code $code: $(cat $name.err)"
 done
-grep -Eq 'ncclReduce\(.*: not done after |nothing but heartbeats for' w0.err w1.err || fail "hangs: $(tail -n 2 w0.err w1.err)"
+grep -Eq 'ncclReduce\(.*: not done after |nothing but heartbeats for' w0.err w1.err ||
+    fail "hangs: $(tail -n 2 w0.err w1.err)"
 # NCCL finds out that a rank is gone.
 export STANDIN_BREAK=5
 start_all 2 gpu:0 $endless
@@ -117,7 +124,8 @@ for name in w0 w1; do
     [ "$code" -eq 4 ] || [ "$code" -eq 5 ] || fail "$name: exit code $code: $(cat $name.err)"
 done
 unset STANDIN_BREAK
-grep -q 'gpu:0: ncclReduce(.*): remote process exited or there was a network error' w0.err w1.err || fail "broken: $(cat w0.err w1.err)"
+grep -q 'gpu:0: ncclReduce(.*): remote process exited or there was a network error' w0.err w1.err ||
+    fail "broken: $(cat w0.err w1.err)"
 start_all 2 gpu:0 $endless --optimizer=sgd:rate=1000000 --decay=1
 ends 6 w0
 finish w1
@@ -134,7 +142,8 @@ falls_back() { # pattern of the words, options...
     added_by "copies, in roster order \\($why\\)" $all
 }
 device_1=cpu:0 falls_back "worker 1 \\($came_from cpu:0\\): its device has no memory of its own"
-STANDIN_MACHINE=here falls_back "worker 0 \\($came_from gpu:0\\) and worker 1 \\($came_from gpu:0\\) are on one device"
+STANDIN_MACHINE=here falls_back \
+    "worker 0 \\($came_from gpu:0\\) and worker 1 \\($came_from gpu:0\\) are on one device"
 falls_back "worker 0 \\($came_from gpu:0\\): --deterministic promises roster order" --deterministic
 falls_back "the strategy makes no mean of all workers' gradients" --strategy=async-lockfree
 falls_back "with --workers they come and go" --workers=2..
@@ -157,7 +166,8 @@ for name in $all; do
     finish $name
     [ "$code" -eq 2 ] || [ "$code" -eq 5 ] || fail "one device: $name: exit code $code: $(cat $name.err)"
 done
-grep -Eq '^trainer: .*--links=collective: worker 0 .* and worker 1 .* are on one device$' w0.err w1.err || fail "one device: $(cat w0.err w1.err)"
+grep -Eq '^trainer: .*--links=collective: worker 0 .* and worker 1 .* are on one device$' w0.err w1.err ||
+    fail "one device: $(cat w0.err w1.err)"
 start_all 2 gpu:0 $few --links=collective
 ends 0 $all
 added_by "$(nccl 2 2)" $all

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Every kernel, compiled as the Makefile compiles it for GPUs of 9.0 (ARCHS='80 90 100': of 8.0 and 10.0, too): its registers, its stack
-# and what it spills, a line each. Nothing is spilled; the stack holds no more than the few numbers that a kernel looks up by an index, so
-# that no kernel makes a copy of a structure that it is given. Needs nvcc and the headers of the libraries, but no GPU.
+# Every kernel, compiled as the Makefile compiles it for GPUs of 9.0 (ARCHS='80 90 100': of 8.0 and 10.0,
+# too): its registers, its stack and what it spills, a line each. Nothing is spilled; the stack holds no more
+# than the few numbers that a kernel looks up by an index, so that no kernel makes a copy of a structure that
+# it is given. Needs nvcc and the headers of the libraries, but no GPU.
 set -u
 unset MAKEFLAGS MFLAGS MAKELEVEL # what the make that runs the tests was told is not for this one
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -15,12 +16,14 @@ sources=(cuda/*.cu)
 : >"$scratch/told"
 for arch in ${ARCHS:-90}; do
     # shellcheck disable=SC2016 # make is to expand it
-    compile=$(make -s CUDA=1 CUDA_ARCHS="$arch" B="$scratch" "$scratch/tables/optimizers.h" --eval='command: ; @echo $(COMPILE_CU)' command 2>/dev/null) ||
+    compile=$(make -s CUDA=1 CUDA_ARCHS="$arch" B="$scratch" "$scratch/tables/optimizers.h" \
+        --eval='command: ; @echo $(COMPILE_CU)' command 2>/dev/null) ||
         { echo "no nvcc here, or not all headers and libraries"; exit 77; }
     compile=$(sed -E 's/ -gencode [^ ]+//g; s/ -MMD -MP//' <<<"$compile")
     export compile scratch arch
     # shellcheck disable=SC2016 # each shell of its own expands it
-    printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} bash -c 'name=$(basename {}) && echo "CU {}" >"$scratch/$name.told" &&
+    printf '%s\n' "${sources[@]}" |
+        xargs -P "$(nproc)" -I{} bash -c 'name=$(basename {}) && echo "CU {}" >"$scratch/$name.told" &&
         $compile -arch="sm_$arch" -cubin -Xptxas -v -o "$scratch/$name.cubin" {} >>"$scratch/$name.told" 2>&1'
     code=$?
     cat "$scratch"/*.told >>"$scratch/told"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# trainer export: the arrays of .npz and .safetensors are the model's, bit for bit, and for PyTorch turned as it has them; an ONNX file
-# has its operations and weights; what cannot be written is one line, and leaves no file. exports/clients asks the programs themselves.
+# trainer export: the arrays of .npz and .safetensors are the model's, bit for bit, and for PyTorch turned as
+# it has them; an ONNX file has its operations and weights; what cannot be written is one line, and leaves no
+# file. exports/clients asks the programs themselves.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -16,12 +17,14 @@ export_to() { # expected exit code, arguments...
 }
 refused() { # exit code, pattern, arguments...
     export_to "$1" "${@:3}"
-    grep -qx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] || fail "export ${*:3}: said $(cat out err), expected: $2"
+    grep -qx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] ||
+        fail "export ${*:3}: said $(cat out err), expected: $2"
 }
 small="--dataset=digits:take=128 --epochs=1 --batch=32 --quiet"
 for model in cnn mlp:hidden=12 alexnet; do
     # shellcheck disable=SC2086
-    "$TRAINER" $small --model=$model --average=0.5 --out="${model%%:*}" >out 2>err || fail "$model: $(cat err)"
+    "$TRAINER" $small --model=$model --average=0.5 --out="${model%%:*}" >out 2>err ||
+        fail "$model: $(cat err)"
 done
 # Between an image and a dense layer, what has weights of its own.
 flattened='conv 4 3x3 relu; flatten; batch_norm; layer_norm tanh; dense 6 relu; batch_norm; dense'
@@ -36,7 +39,8 @@ def safetensors(path):
     length = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + length])
     texts = header.pop("__metadata__")
-    return {name: (entry["shape"], data[8 + length:][slice(*entry["data_offsets"])]) for name, entry in header.items()}, texts
+    return {name: (entry["shape"], data[8 + length:][slice(*entry["data_offsets"])])
+            for name, entry in header.items()}, texts
 
 def npz(path):
     arrays = {}
@@ -47,7 +51,8 @@ def npz(path):
             assert data[:8] == b"\x93NUMPY\x01\x00" and name.endswith(".npy"), name
             length = struct.unpack("<H", data[8:10])[0]
             header = ast.literal_eval(data[10:10 + length].decode())
-            assert (10 + length) % 64 == 0 and header["descr"] == "<f4" and not header["fortran_order"], header
+            assert (10 + length) % 64 == 0 and header["descr"] == "<f4" and not header["fortran_order"], (
+                header)
             arrays[name[:-4]] = (list(header["shape"]), data[10 + length:])
     return arrays
 
@@ -57,7 +62,8 @@ def floats(data):
 def same(found, wanted):
     assert list(found) == list(wanted), f"{list(found)}, expected {list(wanted)}"
     for name in wanted:
-        assert found[name] == tuple(wanted[name]), f"{name}: other numbers, or {found[name][0]} instead of {wanted[name][0]}"
+        assert found[name] == tuple(wanted[name]), (
+            f"{name}: other numbers, or {found[name][0]} instead of {wanted[name][0]}")
 
 run = sys.argv[1]
 model, texts = safetensors(f"{run}/model.safetensors")
@@ -67,7 +73,8 @@ same(again, model)
 assert kept["class_names"] == texts["class_names"] and kept["model"] == texts["model"], kept
 
 # PyTorch: [out, in]; kernels OIHW; what follows an image takes it as channels, rows, columns.
-names = {"kernel": "weight", "bias": "bias", "scale": "weight", "shift": "bias", "mean": "running_mean", "variance": "running_var"}
+names = {"kernel": "weight", "bias": "bias", "scale": "weight", "shift": "bias", "mean": "running_mean",
+         "variance": "running_var"}
 torch = {}
 images = json.loads(sys.argv[2]) # channels of the image that a layer's row was, by its name
 for name, (shape, data) in model.items():
@@ -76,7 +83,8 @@ for name, (shape, data) in model.items():
     if what == "kernel" and len(shape) == 4:
         h, w, i, o = shape
         shape = [o, i, h, w]
-        values = [values[((y * w + x) * i + c) * o + k] for k in range(o) for c in range(i) for y in range(h) for x in range(w)]
+        values = [values[((y * w + x) * i + c) * o + k] for k in range(o) for c in range(i) for y in range(h)
+                  for x in range(w)]
     elif what == "kernel" or (layer in images and what != "bias"):
         i, *o = shape
         o, channels = (o or [1])[0], images.get(layer, 1)
@@ -93,7 +101,12 @@ for run in cnn mlp alexnet flattened; do
         [ "$(cat out)" = "The network is in $run.$suffix" ] || fail "$run.$suffix: printed $(cat out)"
         export_to 0 --checkpoint=$run --names=torch $run.torch.$suffix
     done
-    case $run in cnn) images='{"dense1": 32}' ;; alexnet) images='{"dense1": 64}' ;; flattened) images='{"norm1": 4, "layer_norm1": 4, "dense1": 4}' ;; *) images='{}' ;; esac
+    case $run in
+    cnn) images='{"dense1": 32}' ;;
+    alexnet) images='{"dense1": 64}' ;;
+    flattened) images='{"norm1": 4, "layer_norm1": 4, "dense1": 4}' ;;
+    *) images='{}' ;;
+    esac
     python3 read.py $run "$images" >out 2>&1 || fail "$run: $(tail -n 1 out)"
 done
 [ -z "$(find . -name '*.part')" ] || fail "left behind: $(find . -name '*.part')"
@@ -109,10 +122,13 @@ refused 2 'export: found 2 files, expected one to write' --checkpoint=cnn a.npz 
 refused 3 'nowhere.*' --checkpoint=nowhere net.npz
 refused 3 'nowhere/net.npz.*: cannot be written: No such file or directory' --checkpoint=cnn nowhere/net.npz
 [ ! -e net.npz ] || fail "a file was made of nothing"
-# An order that PyTorch's layers do not have: two images side by side, an image beside a row, a row as an image, classes that were an image.
+# An order that PyTorch's layers do not have: two images side by side, an image beside a row, a row as an
+# image, classes that were an image.
 said="found [a-z]* of an image's numbers, which PyTorch has in another order (channels first): --names=torch cannot say it"
-for layers in 'a = conv 4 3x3; b = flatten; c = conv a 5 3x3; d = flatten; concat b d; dense' 'a = flatten; b = dense 144; c = conv input 4 3x3; flatten; add b; dense' \
-    'dense 64; reshape 4x4x4; conv 2 3x3; flatten; dense' 'conv 4 3x3; reshape 6x24; flatten; dense' 'conv 5 8x7; flatten'; do
+for layers in 'a = conv 4 3x3; b = flatten; c = conv a 5 3x3; d = flatten; concat b d; dense' \
+    'a = flatten; b = dense 144; c = conv input 4 3x3; flatten; add b; dense' \
+    'dense 64; reshape 4x4x4; conv 2 3x3; flatten; dense' 'conv 4 3x3; reshape 6x24; flatten; dense' \
+    'conv 5 8x7; flatten'; do
     # shellcheck disable=SC2086
     "$TRAINER" $small "--model=layers:$layers" --replace --out=other >out 2>err || fail "$layers: $(cat err)"
     refused 3 "net.npz: [a-z0-9]*: $said" --checkpoint=other --names=torch net.npz
@@ -120,30 +136,38 @@ for layers in 'a = conv 4 3x3; b = flatten; c = conv a 5 3x3; d = flatten; conca
 done
 [ ! -e net.npz ] || fail "a network in an order that PyTorch has not became a file"
 if "$TRAINER" export --checkpoint=cnn net.h5 >out 2>err; then
-    refused 2 '--names=torch: \.h5 files have layouts of their own; expected \.npz or \.safetensors' --checkpoint=cnn --names=torch net.h5
+    refused 2 '--names=torch: \.h5 files have layouts of their own; expected \.npz or \.safetensors' \
+        --checkpoint=cnn --names=torch net.h5
     refused 3 'alexnet.h5: lrn1: found lrn, which Keras has no layer for' --checkpoint=alexnet alexnet.h5
     [ ! -e alexnet.h5 ] || fail "a network that Keras cannot have became a file"
-    # libhdf5 is loaded when such a file is written, not before; where it cannot be, that is said before anything is learnt.
+    # libhdf5 is loaded when such a file is written, not before; where it cannot be, that is said before
+    # anything is learnt.
     library=$(sed -n 's/.*TRAINER_HDF5_FILE=\([^ ]*\).*/\1/p' "$BUILD/flags")
     mkdir broken && echo "no library" >"broken/$library" && export LD_LIBRARY_PATH=$PWD/broken
     for suffix in h5 keras; do
-        refused 3 "other.$suffix: .*$library: .*; expected the libhdf5 that the program was built with (libhdf5-dev)" --checkpoint=cnn other.$suffix
+        refused 3 "other.$suffix: .*$library: .*; expected the libhdf5 that the program was built with (libhdf5-dev)" \
+            --checkpoint=cnn other.$suffix
     done
     # shellcheck disable=SC2086
     "$TRAINER" $small --out=unlearnt --export=other.h5 >out 2>err
-    [ $? -eq 3 ] && [ ! -e unlearnt ] && [ "$(wc -l <err)" -eq 1 ] || fail "--export without libhdf5: $(cat out err)"
+    [ $? -eq 3 ] && [ ! -e unlearnt ] && [ "$(wc -l <err)" -eq 1 ] ||
+        fail "--export without libhdf5: $(cat out err)"
     export_to 0 --checkpoint=cnn other.safetensors
     unset LD_LIBRARY_PATH
 else
-    grep -q '^trainer: net.h5: \.h5 needs a build with libhdf5 (apt-get install libhdf5-dev, then make)$' err || fail "a build without libhdf5: $(cat err)"
+    grep -q '^trainer: net.h5: \.h5 needs a build with libhdf5 (apt-get install libhdf5-dev, then make)$' \
+        err || fail "a build without libhdf5: $(cat err)"
 fi
 if ! "$TRAINER" export --checkpoint=cnn net.onnx >out 2>err; then
-    grep -q '^trainer: net.onnx: \.onnx needs a build with protobuf-c .*libprotobuf-c-dev protobuf-c-compiler' err || fail "a build without protobuf-c: $(cat err)"
+    grep -q \
+        '^trainer: net.onnx: \.onnx needs a build with protobuf-c .*libprotobuf-c-dev protobuf-c-compiler' \
+        err || fail "a build without protobuf-c: $(cat err)"
     [ ! -e net.onnx ] || fail "a file was made of nothing"
     exit $((failures > 0))
 fi
 
-# --- at the end of a run, what `trainer export` writes of it; the suffix is looked at before anything is learnt ---
+# --- at the end of a run, what `trainer export` writes of it; the suffix is looked at before anything is
+# learnt ---
 # shellcheck disable=SC2086
 "$TRAINER" $small --model=cnn --out=exported --export=exported.onnx >out 2>err || fail "--export: $(cat err)"
 export_to 0 --checkpoint=exported again.onnx
@@ -153,7 +177,8 @@ cmp -s exported.onnx again.onnx || fail "--export wrote something else than trai
 [ $? -eq 2 ] && [ ! -e wrong ] || fail "--export=net.pb: $(cat out err)"
 # shellcheck disable=SC2086
 "$TRAINER" $small --out=unsaid --model=cnn --export=nowhere/net.onnx >out 2>err
-[ $? -eq 3 ] && [ ! -e unsaid ] && grep -qx 'trainer: --export=nowhere/net.onnx: there is no folder nowhere' err ||
+[ $? -eq 3 ] && [ ! -e unsaid ] &&
+    grep -qx 'trainer: --export=nowhere/net.onnx: there is no folder nowhere' err ||
     fail "--export into a folder that is not there: $(cat out err)"
 long=$(printf 'n%.0s' {1..250}).onnx # with the suffix of a file that is not whole yet: too long
 # shellcheck disable=SC2086
@@ -178,7 +203,8 @@ cmp -s mine.npz again.npz || fail "--replace --export wrote something else than 
 for own in inside=inside inside/=inside ./within=within "$PWD/beside=beside"; do # as the shell completes them
     rm -rf inside within beside
     # shellcheck disable=SC2086
-    "$TRAINER" $small --out="${own%=*}" --model=cnn --export="${own#*=}/net.onnx" >out 2>err && [ -e "${own#*=}/net.onnx" ] ||
+    "$TRAINER" $small --out="${own%=*}" --model=cnn --export="${own#*=}/net.onnx" >out 2>err &&
+        [ -e "${own#*=}/net.onnx" ] ||
         fail "--out=${own%=*}, --export into it: $(cat out err)"
 done
 for wrong in inner/sub inner2; do

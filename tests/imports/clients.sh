@@ -1,13 +1,15 @@
 #!/bin/bash
-# Networks that Keras itself has made and saved, in each of its formats: imported, exported again and loaded by Keras, they predict the same
-# to 1e-5; with all layers that both have, and residual networks as keras.applications builds them. CLIENTS=all takes every network in
-# every pair of formats; else the larger ones, by one format on the way in and the other on the way back.
+# Networks that Keras itself has made and saved, in each of its formats: imported, exported again and loaded
+# by Keras, they predict the same to 1e-5; with all layers that both have, and residual networks as
+# keras.applications builds them. CLIENTS=all takes every network in every pair of formats; else the larger
+# ones, by one format on the way in and the other on the way back.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
 need python3
 cd "$scratch" || exit 1
-grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" && grep -q TRAINER_HDF5=1 "$BUILD/flags" || { echo "no protobuf-c or no libhdf5 in this build" && exit 77; }
+grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" && grep -q TRAINER_HDF5=1 "$BUILD/flags" ||
+    { echo "no protobuf-c or no libhdf5 in this build" && exit 77; }
 # shellcheck source=tests/python_clients.sh
 . "$tests/python_clients.sh"
 python_with "keras, onnx, onnxruntime" "Keras and onnxruntime are"
@@ -25,8 +27,10 @@ def block(x, filters, stride): # as in keras.applications.resnet
     shortcut = x
     if stride > 1 or x.shape[-1] != filters:
         shortcut = L.BatchNormalization(epsilon=1.001e-5)(L.Conv2D(filters, 1, strides=stride)(x))
-    x = L.Activation("relu")(L.BatchNormalization(epsilon=1.001e-5)(L.Conv2D(filters // 2, 1, strides=stride)(x)))
-    x = L.Activation("relu")(L.BatchNormalization(epsilon=1.001e-5)(L.Conv2D(filters // 2, 3, padding="SAME")(x)))
+    x = L.Activation("relu")(
+        L.BatchNormalization(epsilon=1.001e-5)(L.Conv2D(filters // 2, 1, strides=stride)(x)))
+    x = L.Activation("relu")(
+        L.BatchNormalization(epsilon=1.001e-5)(L.Conv2D(filters // 2, 3, padding="SAME")(x)))
     x = L.BatchNormalization(epsilon=1.001e-5)(L.Conv2D(filters, 1)(x))
     return L.Activation("relu")(L.Add()([shortcut, x]))
 
@@ -37,13 +41,16 @@ def resnet():
     x = L.MaxPooling2D(3, strides=2)(L.ZeroPadding2D(1)(x))
     for filters, stride in (16, 1), (16, 1), (32, 2):
         x = block(x, filters, stride)
-    return keras.Model(i, L.Dense(4, activation="softmax", name="predictions")(L.GlobalAveragePooling2D(name="avg_pool")(x)))
+    return keras.Model(i, L.Dense(4, activation="softmax",
+                                  name="predictions")(L.GlobalAveragePooling2D(name="avg_pool")(x)))
 
 def branches():
     i = keras.Input((16, 16, 3))
-    a, b = L.Conv2D(4, 3, padding="same", activation="silu")(i), L.Conv2D(6, (1, 2), padding="same", use_bias=False)(i)
+    a, b = (L.Conv2D(4, 3, padding="same", activation="silu")(i),
+            L.Conv2D(6, (1, 2), padding="same", use_bias=False)(i))
     c = L.Concatenate()([L.LeakyReLU()(b), a])
-    d = L.Concatenate(axis=1)([L.AveragePooling2D(2, padding="same")(c), L.MaxPooling2D(3, strides=2, padding="same")(c)])
+    d = L.Concatenate(axis=1)([L.AveragePooling2D(2, padding="same")(c),
+                               L.MaxPooling2D(3, strides=2, padding="same")(c)])
     return keras.Model(i, head(L.Add()([d, L.ELU(0.5)(d), L.ReLU(negative_slope=0.1)(d)])))
 
 def kept():
@@ -59,18 +66,26 @@ def mobile(): # as in keras.applications.mobilenet
     x = L.ReLU(6.0)(L.BatchNormalization()(L.Conv2D(4, 3, strides=2, padding="same", use_bias=False)(x)))
     x = L.ZeroPadding2D(((0, 1), (0, 1)))(x)
     x = L.ReLU(6.0)(L.BatchNormalization()(L.DepthwiseConv2D(3, strides=2, use_bias=False)(x)))
-    x = L.Activation("hard_silu")(L.Conv2D(6, 1)(L.DepthwiseConv2D((1, 2), depth_multiplier=2, padding="same")(x)))
+    x = L.Activation("hard_silu")(
+        L.Conv2D(6, 1)(L.DepthwiseConv2D((1, 2), depth_multiplier=2, padding="same")(x)))
     x = L.Multiply()([x, L.Activation("hard_sigmoid")(x)])
     return keras.Model(i, L.Dense(4, activation="softmax")(L.GlobalMaxPooling2D()(x)))
 
 networks = {
     "mobile": mobile,
-    "dense": lambda: sequential(L.Dense(9, activation="sigmoid"), L.Dense(8, activation="leaky_relu"), L.Activation("linear"), L.Dropout(0.5), shape=(12,)),
-    "lenet": lambda: sequential(L.Conv2D(6, 5, activation="relu", padding="same"), L.MaxPooling2D(), L.Conv2D(8, 5, activation="relu"), L.MaxPooling2D(), L.Flatten()),
-    "norms": lambda: sequential(L.Conv2D(6, 3), L.BatchNormalization(momentum=0.8), L.ReLU(), L.LayerNormalization(epsilon=0.01), L.BatchNormalization(), L.GlobalAveragePooling2D(), L.LayerNormalization()),
-    "activations": lambda: sequential(L.Flatten(), *[L.Dense(7, activation=a) for a in ("gelu", "swish", "elu", "tanh", "softmax")]),
-    "pools": lambda: sequential(L.ZeroPadding2D(((1, 0), (2, 1))), L.AveragePooling2D((2, 3), strides=1), L.MaxPooling2D(3, padding="same"), L.Flatten()),
-    "reshaped": lambda: sequential(L.Reshape((8, 8, 12)), L.Conv2D(4, (3, 1), strides=2), L.Flatten(), L.BatchNormalization()),
+    "dense": lambda: sequential(L.Dense(9, activation="sigmoid"), L.Dense(8, activation="leaky_relu"),
+                                L.Activation("linear"), L.Dropout(0.5), shape=(12,)),
+    "lenet": lambda: sequential(L.Conv2D(6, 5, activation="relu", padding="same"), L.MaxPooling2D(),
+                                L.Conv2D(8, 5, activation="relu"), L.MaxPooling2D(), L.Flatten()),
+    "norms": lambda: sequential(L.Conv2D(6, 3), L.BatchNormalization(momentum=0.8), L.ReLU(),
+                                L.LayerNormalization(epsilon=0.01), L.BatchNormalization(),
+                                L.GlobalAveragePooling2D(), L.LayerNormalization()),
+    "activations": lambda: sequential(L.Flatten(), *[L.Dense(7, activation=a)
+                                                     for a in ("gelu", "swish", "elu", "tanh", "softmax")]),
+    "pools": lambda: sequential(L.ZeroPadding2D(((1, 0), (2, 1))), L.AveragePooling2D((2, 3), strides=1),
+                                L.MaxPooling2D(3, padding="same"), L.Flatten()),
+    "reshaped": lambda: sequential(L.Reshape((8, 8, 12)), L.Conv2D(4, (3, 1), strides=2), L.Flatten(),
+                                   L.BatchNormalization()),
     "logits": lambda: keras.Sequential([keras.Input((12,)), L.Dense(6, activation="relu"), L.Dense(4)]),
     "branches": branches, "kept": kept, "resnet": resnet}
 
@@ -85,7 +100,8 @@ for name, make in networks.items():
     keras.utils.clear_session()
     network = make()
     for weight in network.weights: # nothing is at its first value, and variances are above 0
-        weight.assign(random.uniform(0.5, 1.5, weight.shape) * (1 if "variance" in weight.path else 0.4) - (0 if "variance" in weight.path else 0.4))
+        weight.assign(random.uniform(0.5, 1.5, weight.shape) * (1 if "variance" in weight.path else 0.4) -
+                      (0 if "variance" in weight.path else 0.4))
     x = random.uniform(0, 1, (48, *network.input_shape[1:])).astype(np.float32)
     np.savez("set.npz", x_train=x, y_train=np.arange(48) % 4, x_test=x, y_test=np.arange(48) % 4)
     wanted = np.asarray(network(x))

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Networks of Keras' files, without Keras: what trainer export writes comes back as the same weights, bit for bit, and the same figures,
-# as a model, as first weights, and by trainer import; what a file may say that is not here is named; a damaged file is an error of one
-# line. imports/clients asks Keras itself.
+# Networks of Keras' files, without Keras: what trainer export writes comes back as the same weights, bit for
+# bit, and the same figures, as a model, as first weights, and by trainer import; what a file may say that is
+# not here is named; a damaged file is an error of one line. imports/clients asks Keras itself.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -28,7 +28,8 @@ model() { # file, class, layers as JSON...
     printf '{"class_name": "%s", "config": {"name": "net", "layers": [%s]}}' "$class" "$*" >"$file"
 }
 layer() { # class, name, settings as JSON, inbound_nodes
-    printf '{"class_name": "%s", "config": {"name": "%s"%s}%s}' "$1" "$2" "${3:+, $3}" "${4:+, \"inbound_nodes\": $4}"
+    printf '{"class_name": "%s", "config": {"name": "%s"%s}%s}' "$1" "$2" "${3:+, $3}" \
+        "${4:+, \"inbound_nodes\": $4}"
 }
 input() { layer InputLayer in "\"batch_input_shape\": [null, ${1:-8, 8, 1}]" "${2-[]}"; }
 kernel='"filters": 4, "kernel_size": [3, 3]'
@@ -39,44 +40,55 @@ says() { # pattern, layers behind the input...
     refused 3 "net\.json: $1" describe --model=keras:file=net.json --dataset=digits
 }
 says 'layer rnn: found LSTM, expected one of Dense, Conv2D, .*, Softmax' "$(layer LSTM rnn '"units": 3')"
-says 'layer c: found data_format channels_first, expected channels_last' "$(layer Conv2D c "$kernel"', "data_format": "channels_first"')"
+says 'layer c: found data_format channels_first, expected channels_last' \
+    "$(layer Conv2D c "$kernel"', "data_format": "channels_first"')"
 says 'layer c: found dilation_rate 2x2, expected 1x1' "$(layer Conv2D c "$kernel"', "dilation_rate": [2, 2]')"
 says 'layer c: found groups 2, expected 1' "$(layer Conv2D c "$kernel"', "groups": 2')"
 says 'layer c: Conv2D: padding=causal: .*valid.*same.*' "$(layer Conv2D c "$kernel"', "padding": "causal"')"
 says 'layer c: Conv2D: filters=-4: .*' "$(layer Conv2D c '"filters": -4, "kernel_size": [3, 3]')"
 says 'layer c: Conv2D: stride=1x2x3: .*' "$(layer Conv2D c "$kernel"', "strides": [1, 2, 3]')"
 says 'layer c: found no window, expected .*' "$(layer Conv2D c '"filters": 4')"
-says 'layer c: found the activation selu, expected linear or one of relu, .*' "$(layer Conv2D c "$kernel"', "activation": "selu"')"
+says 'layer c: found the activation selu, expected linear or one of relu, .*' \
+    "$(layer Conv2D c "$kernel"', "activation": "selu"')"
 says 'layer n: found axis 1, expected the last one' "$(layer BatchNormalization n '"axis": [1]')"
 says 'layer n: found scale false, expected true' "$(layer BatchNormalization n '"axis": [3], "scale": false')"
 says 'layer d: found noise_shape 8x1, expected null' "$(layer Dropout d '"rate": 0.5, "noise_shape": [8, 1]')"
-says 'layer r: found max_value 6, expected null' "$(layer ReLU r '"max_value": 6.0, "negative_slope": 0.1')" # neither of the two
+# Neither of the two.
+says 'layer r: found max_value 6, expected null' "$(layer ReLU r '"max_value": 6.0, "negative_slope": 0.1')"
 says 'layer r: found max_value 5, expected null' "$(layer ReLU r '"max_value": 5')"
 says 'layer a: found 1 inputs, expected 2 or more' "$(layer Add a)"
 model net.json Sequential "$(input)" "$(input)" "$dense"
 refused 3 'net\.json: layer in: found another input, expected one in all' describe --model=keras:file=net.json
 functional() { # pattern, nodes of `a`, other layers...
-    model net.json Functional "$(input '8, 8, 1')" "$(layer ReLU r '' '[[["in", 0, 0, {}]]]')" "$(layer Add a '' "$2")" "${@:3}"
+    model net.json Functional "$(input '8, 8, 1')" "$(layer ReLU r '' '[[["in", 0, 0, {}]]]')" \
+        "$(layer Add a '' "$2")" "${@:3}"
     refused 3 "net\.json: $1" describe --model=keras:file=net.json
 }
 functional 'layer a: found the input q, expected an earlier layer' '[[["r", 0, 0, {}], ["q", 0, 0, {}]]]'
-functional 'layer a: found what layer r gives when it is used again, expected layers used once' '[[["r", 1, 0, {}], ["in", 0, 0, {}]]]'
-functional 'layer a: it is used 2 times, expected once' '[[["r", 0, 0, {}], ["in", 0, 0, {}]], [["r", 0, 0, {}], ["in", 0, 0, {}]]]'
-functional 'layer a: found an argument that is no layer.s, expected layers alone' '[{"args": [{"class_name": "Other", "config": {}}], "kwargs": {}}]'
-functional 'layer inner: found Functional, expected one of Dense, .*' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' "$(layer Functional inner '' '[[["a", 0, 0, {}]]]')"
+functional 'layer a: found what layer r gives when it is used again, expected layers used once' \
+    '[[["r", 1, 0, {}], ["in", 0, 0, {}]]]'
+functional 'layer a: it is used 2 times, expected once' \
+    '[[["r", 0, 0, {}], ["in", 0, 0, {}]], [["r", 0, 0, {}], ["in", 0, 0, {}]]]'
+functional 'layer a: found an argument that is no layer.s, expected layers alone' \
+    '[{"args": [{"class_name": "Other", "config": {}}], "kwargs": {}}]'
+functional 'layer inner: found Functional, expected one of Dense, .*' \
+    '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' "$(layer Functional inner '' '[[["a", 0, 0, {}]]]')"
 printf '{"class_name": "Functional"' >net.json
 refused 3 'net\.json: JSON line 1, column 28: .*' describe --model=keras:file=net.json
 printf '{"class_name": "Other", "config": {"layers": []}}' >net.json
-refused 3 'net\.json: found a model of class Other, expected Sequential or Functional' describe --model=keras:file=net.json
+refused 3 'net\.json: found a model of class Other, expected Sequential or Functional' \
+    describe --model=keras:file=net.json
 refused 2 'keras: found no file, expected keras:file=FILE' describe --model=keras
 refused 2 'net\.txt: expected a name that ends with one of .*\.h5.*' describe --model=keras:file=net.txt
 refused 3 'none\.h5: .*' describe --model=keras:file=none.h5
 
 # --- a configuration becomes a network ---
-model net.json Sequential "$(input)" "$(layer Conv2D conv2d "$kernel"', "activation": "swish", "use_bias": false, "padding": "same"')" \
-    "$(layer BatchNormalization bn '"axis": -1, "momentum": 0.8, "epsilon": 0.001')" "$(layer Activation act '"activation": "linear"')" \
-    "$(layer ReLU slope '"negative_slope": 0.25')" "$(layer GlobalAveragePooling2D gap '"keepdims": true')" "$flat" \
-    "$(layer Dense dense '"units": 7, "activation": "leaky_relu"')" "$dense"
+model net.json Sequential "$(input)" \
+    "$(layer Conv2D conv2d "$kernel"', "activation": "swish", "use_bias": false, "padding": "same"')" \
+    "$(layer BatchNormalization bn '"axis": -1, "momentum": 0.8, "epsilon": 0.001')" \
+    "$(layer Activation act '"activation": "linear"')" "$(layer ReLU slope '"negative_slope": 0.25')" \
+    "$(layer GlobalAveragePooling2D gap '"keepdims": true')" \
+    "$flat" "$(layer Dense dense '"units": 7, "activation": "leaky_relu"')" "$dense"
 # shellcheck disable=SC2086
 run 0 $small --model=keras:file=net.json --epochs=1 --out=read
 grep -Fq '"model": "layers:input 8x8x1; conv2d = conv 4 3x3 same no_bias silu; bn = batch_norm momentum=0.8 epsilon=0.001; leaky_relu 0.25; global_avgpool; reshape 1x1x-1; flatten; dense_0 = dense 7; leaky_relu 0.2; out = dense 10 softmax"' \
@@ -88,25 +100,31 @@ run 0 evaluate --checkpoint=read
 # --- Keras 2 has another hard_sigmoid; what is not trainable there is said, with what keeps it as it is ---
 hard=$(layer Dense hard '"units": 9, "activation": "hard_sigmoid"')
 for version in '"2.15.0"' '"3.1.0"' null; do
-    printf '{"keras_version": %s, "class_name": "Sequential", "config": {"layers": [%s, %s, %s]}}' "$version" "$(input 64)" "$hard" "$dense" >net.json
+    printf '{"keras_version": %s, "class_name": "Sequential", "config": {"layers": [%s, %s, %s]}}' \
+        "$version" "$(input 64)" "$hard" "$dense" >net.json
     case $version in
-    *2.*) refused 3 'net\.json: layer hard: found hard_sigmoid of Keras 2, min\(max\(0\.2 x \+ 0\.5, 0\), 1\), expected that of Keras 3, .*' describe --model=keras:file=net.json --dataset=digits ;;
+    *2.*) refused 3 \
+        'net\.json: layer hard: found hard_sigmoid of Keras 2, min\(max\(0\.2 x \+ 0\.5, 0\), 1\), expected that of Keras 3, .*' \
+        describe --model=keras:file=net.json --dataset=digits ;;
     *) run 0 describe --model=keras:file=net.json --dataset=digits ;;
     esac
 done
 
 # --- what it does not fit ---
 model net.json Sequential "$(input '28, 28, 1')" "$flat" "$dense"
-refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has \[64\] \(digits\)' --model=keras:file=net.json --dataset=digits
+refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has \[64\] \(digits\)' \
+    --model=keras:file=net.json --dataset=digits
 model net.json Sequential "$(input 4)" "$dense"
-refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: end with dense \(iris\)' --model=keras:file=net.json --dataset=iris
+refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: end with dense \(iris\)' \
+    --model=keras:file=net.json --dataset=iris
 run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet
 refused 3 'net\.json: found a network without weights, expected some' import net.json --out=none
 refused 2 'import: expected --out=DIR' import net.json
 [ ! -e none ] || fail "import left a folder of what it could not do"
 
 # --- there and back ---
-grep -q TRAINER_HDF5=1 "$BUILD/flags" || { [ $failures -eq 0 ] && echo "no libhdf5 in this build" && exit 77; exit 1; }
+grep -q TRAINER_HDF5=1 "$BUILD/flags" ||
+    { [ $failures -eq 0 ] && echo "no libhdf5 in this build" && exit 77; exit 1; }
 # --- a number that is not finite is said with its file ---
 run 0 --model=mlp:hidden=3 --dataset=digits --epochs=1 --out=damaged --quiet
 run 0 export --replace --checkpoint=damaged damaged.h5
@@ -130,12 +148,14 @@ mobile='conv 4 3x3 same relu6; layer_norm epsilon=0.01; x = depthwise 3x3 2 same
 things='embedding 17 3; flatten; dense'
 # shellcheck disable=SC2013 # names
 for name in $(sed -n 's/^LAYER(\([a-z_0-9]*\), [^"]*"[A-Z].*/\1/p' "$root/src/graph/layers.def"); do
-    grep -Eq "(^|[ ;])$name([ ;]|$)" <<<"$sequence;$branches;$mobile;$things" || fail "no network here has a layer $name"
+    grep -Eq "(^|[ ;])$name([ ;]|$)" <<<"$sequence;$branches;$mobile;$things" ||
+        fail "no network here has a layer $name"
 done
 equal() { # what, files...
     cmp "$2" "$3" >differs 2>&1 || fail "$1: $(cat differs)"
 }
-awk 'BEGIN { print "a,b,c,kind"; for (i = 0; i < 120; i++) print i % 17 "," i * 7 % 17 "," i * i % 17 "," substr("xyz", i % 3 + 1, 1) }' >things.csv
+awk 'BEGIN { print "a,b,c,kind"; for (i = 0; i < 120; i++) print i % 17 "," i * 7 % 17 "," i * i % 17 "," substr("xyz", i % 3 + 1, 1) }' \
+    >things.csv
 for name in sequence branches mobile things cnn mlp; do
     case $name in sequence | branches | mobile | things) model=layers:${!name} ;; *) model=$name ;; esac
     [ $name = things ] && data=csv:file=things.csv,standardize=0 || data=digits:take=256
@@ -159,15 +179,19 @@ for name in sequence branches mobile things cnn mlp; do
     # As a model: it trains on as the run does that takes the same weights; a run that goes on needs no file.
     # shellcheck disable=SC2086
     for weights in same fresh; do
-        run 0 --dataset=$data $few --model="keras:file=$name.h5,weights=$weights" --epochs=1 --out=one --replace --threads=1 --devices=cpu:0
+        run 0 --dataset=$data $few --model="keras:file=$name.h5,weights=$weights" --epochs=1 --out=one \
+            --replace --threads=1 --devices=cpu:0
         model=$(sed -n 's/^ *"model": "\(.*\)",$/\1/p' one/summary.json)
         [[ $weights = same ]] && from=--weights=$name || from=--seed=1
-        run 0 --dataset=$data $few --model="$model" "$from" --epochs=1 --out=other --replace --threads=1 --devices=cpu:0
-        equal "keras:file=$name.h5,weights=$weights: another run than the one of its text" one/model.safetensors other/model.safetensors
+        run 0 --dataset=$data $few --model="$model" "$from" --epochs=1 --out=other --replace --threads=1 \
+            --devices=cpu:0
+        equal "keras:file=$name.h5,weights=$weights: another run than the one of its text" \
+            one/model.safetensors other/model.safetensors
     done
 done
 for name in sequence mobile; do # which only Keras 3 has
-    grep -qa "$([ $name = mobile ] && echo 3.0.0 || echo 2.15.0)" $name.h5 || fail "$name.h5 is of another Keras"
+    grep -qa "$([ $name = mobile ] && echo 3.0.0 || echo 2.15.0)" $name.h5 ||
+        fail "$name.h5 is of another Keras"
 done
 for suffix in h5 keras; do # as many bytes, of a model that Keras saved with its layers fixed
     python3 - sequence.$suffix fixed.$suffix <<'PYTHON'
@@ -184,7 +208,8 @@ else:
             made.writestr(name, fixed(given.read(name)) if name == "config.json" else given.read(name))
 PYTHON
     run 0 import fixed.$suffix --dataset=digits:take=256 --out=back --replace
-    grep -qx "trainer: fixed.$suffix: 7 layers are not trainable there, the last one .*; here they are, unless --freeze names them" err || fail "import: said $(cat err)"
+    grep -qx "trainer: fixed.$suffix: 7 layers are not trainable there, the last one .*; here they are, unless --freeze names them" \
+        err || fail "import: said $(cat err)"
     # shellcheck disable=SC2086
     run 0 $small --model=keras:file=fixed.$suffix --freeze=dense3 --epochs=1 --out=back --replace
     [ ! -s err ] || fail "with --freeze: said $(cat err)"
@@ -210,7 +235,8 @@ for ((i = 0; i < 40; i++)); do
     code=$?
     case $code in
     0) ;;
-    3) [ "$(wc -l <err)" -eq 1 ] && grep -q '^trainer: bad\.' err || fail "byte $at of $bytes of sequence.$suffix: $(cat err)" ;;
+    3) [ "$(wc -l <err)" -eq 1 ] && grep -q '^trainer: bad\.' err ||
+        fail "byte $at of $bytes of sequence.$suffix: $(cat err)" ;;
     *) fail "byte $at of sequence.$suffix: exit code $code: $(cat err)" ;;
     esac
 done

@@ -1,6 +1,7 @@
 #!/bin/bash
-# ONNX files of other programs: models that the onnx package ships, with random weights, against onnxruntime; and what PyTorch
-# exports: its logits, and the gradients of its first step. tests/imports/onnx.c compares; the program trains on.
+# ONNX files of other programs: models that the onnx package ships, with random weights, against onnxruntime;
+# and what PyTorch exports: its logits, and the gradients of its first step. tests/imports/onnx.c compares;
+# the program trains on.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -10,10 +11,15 @@ grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" || { echo "no protobuf-c in this build
 tool=$BUILD/tests/imports/onnx
 [ -x "$tool" ] || { echo "no $tool, expected it to be built" && exit 1; }
 
-# PyTorch is too large for the environment of the others: TRAINER_PYTHON may name a Python that has it, and what they have.
+# PyTorch is too large for the environment of the others: TRAINER_PYTHON may name a Python that has it, and
+# what they have.
 # shellcheck source=tests/python_clients.sh
 . "$tests/python_clients.sh"
-if [ -n "${TRAINER_PYTHON:-}" ]; then python=$TRAINER_PYTHON; else python_with "onnx, onnxruntime" "onnx and onnxruntime are"; fi
+if [ -n "${TRAINER_PYTHON:-}" ]; then
+    python=$TRAINER_PYTHON
+else
+    python_with "onnx, onnxruntime" "onnx and onnxruntime are"
+fi
 
 cat >packaged.py <<'PYTHON'
 import os, subprocess, sys
@@ -23,7 +29,8 @@ from onnx import numpy_helper
 folder = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data", "light")
 random = np.random.default_rng(1)
 
-def filled(name): # its weights are nodes that fill a shape: random ones instead, of a size that keeps values in bounds
+# Its weights are nodes that fill a shape: random ones instead, of a size that keeps values in bounds.
+def filled(name):
     model = onnx.load(os.path.join(folder, f"light_{name}.onnx"))
     shapes = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     for node in [n for n in model.graph.node if n.op_type == "ConstantOfShape"]:
@@ -46,12 +53,15 @@ for name in "squeezenet", "resnet50":
     x = random.standard_normal(given.shape).astype(np.float32)
     session.run([softmax.input[0]], {given.name: x})[0].reshape(1, -1).tofile("logits")
     np.ascontiguousarray(x.transpose(0, 2, 3, 1)).tofile("x")
-    done = subprocess.run([sys.argv[1], f"{name}.onnx", "x", "none", "logits", "1"], capture_output=True, text=True)
+    done = subprocess.run([sys.argv[1], f"{name}.onnx", "x", "none", "logits", "1"], capture_output=True,
+                          text=True)
     assert done.returncode == 0, f"{name}: {done.stderr}"
 
-for name, words in ("bvlc_alexnet", "found group 2, expected 1, or 96 as it has channels"), ("shufflenet", "node n4: found group 4, expected 1, or 24 as it has channels"):
+for name, words in (("bvlc_alexnet", "found group 2, expected 1, or 96 as it has channels"),
+                    ("shufflenet", "node n4: found group 4, expected 1, or 24 as it has channels")):
     path = os.path.join(folder, f"light_{name}.onnx")
-    done = subprocess.run([os.environ["TRAINER"], "describe", f"--model=onnx:file={path}"], capture_output=True, text=True)
+    done = subprocess.run([os.environ["TRAINER"], "describe", f"--model=onnx:file={path}"],
+                          capture_output=True, text=True)
     assert done.returncode == 3 and words in done.stderr, done
 PYTHON
 TRAINER=$TRAINER "$python" packaged.py "$tool" >out 2>err || fail "$(tail -n 3 err)"
@@ -74,13 +84,15 @@ class Block(nn.Module):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(given, channels, 3, stride, 1, bias=False), nn.BatchNorm2d(channels)
         self.conv2, self.bn2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False), nn.BatchNorm2d(channels)
-        self.short = nn.Sequential(nn.Conv2d(given, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)) if given != channels else nn.Sequential()
+        self.short = nn.Sequential(nn.Conv2d(given, channels, 1, stride, bias=False),
+                                   nn.BatchNorm2d(channels)) if given != channels else nn.Sequential()
 
     def forward(self, x):
         return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.short(x))
 
 def stage(given, channels, stride):
-    return nn.Sequential(Block(given, channels, stride), Block(channels, channels, 1), Block(channels, channels, 1))
+    return nn.Sequential(Block(given, channels, stride), Block(channels, channels, 1),
+                         Block(channels, channels, 1))
 
 class LeNet(nn.Module):
     def __init__(self):
@@ -92,32 +104,40 @@ class LeNet(nn.Module):
         x = F.max_pool2d(torch.tanh(self.conv2(F.max_pool2d(torch.tanh(self.conv1(x)), 2))), 2)
         return self.fc3(torch.tanh(self.fc2(torch.tanh(self.fc1(x.view(x.size(0), -1))))))
 
-networks = { # as torchvision has AlexNet, for small images
-    "mlp": ((1, 28, 28), nn.Sequential(nn.Flatten(), nn.Linear(784, 100), nn.GELU(), nn.LayerNorm(100), nn.Linear(100, 50), nn.SiLU(), nn.Linear(50, 10))),
+networks = {
+    # as torchvision has AlexNet, for small images
+    "mlp": ((1, 28, 28), nn.Sequential(nn.Flatten(), nn.Linear(784, 100), nn.GELU(), nn.LayerNorm(100),
+                                       nn.Linear(100, 50), nn.SiLU(), nn.Linear(50, 10))),
     "lenet": ((1, 28, 28), LeNet()),
     "alexnet": ((3, 32, 32), nn.Sequential(
-        nn.Conv2d(3, 64, 5, 2, 2), nn.ReLU(), nn.MaxPool2d(3, 2), nn.Conv2d(64, 96, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(96, 64, 3, padding=1),
-        nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Dropout(0.0), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 64), nn.LeakyReLU(0.1), nn.Linear(64, 10))),
-    "resnet20": ((3, 32, 32), nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), stage(16, 16, 1), stage(16, 32, 2), stage(32, 64, 2),
+        nn.Conv2d(3, 64, 5, 2, 2), nn.ReLU(), nn.MaxPool2d(3, 2), nn.Conv2d(64, 96, 5, padding=2), nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1), nn.Conv2d(96, 64, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
+        nn.Dropout(0.0), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 64), nn.LeakyReLU(0.1),
+        nn.Linear(64, 10))),
+    "resnet20": ((3, 32, 32), nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16),
+                                            nn.ReLU(), stage(16, 16, 1), stage(16, 32, 2), stage(32, 64, 2),
                                             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))),
 }
 
 # The exporter that takes less time.
 older = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
 
-def export(network, x, file, how): # batch norm stays by itself only in networks that are exported for training
+# Batch norm stays by itself only in networks that are exported for training.
+def export(network, x, file, how):
     norms = [m for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
     for m in norms: # what the exporter runs must not change the statistics
         m.momentum = 0.0
     if norms:
-        torch.onnx.export(network.train(), (x,), file, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, **older)
+        torch.onnx.export(network.train(), (x,), file, training=torch.onnx.TrainingMode.TRAINING,
+                          do_constant_folding=False, **older)
     else:
         torch.onnx.export(network.eval(), (x,), file, **how)
 
 for name, (shape, network) in networks.items():
     for m in network.modules():
         if isinstance(m, nn.BatchNorm2d):
-            nn.init.uniform_(m.weight, 0.5, 1.5), nn.init.normal_(m.bias), nn.init.normal_(m.running_mean, 0, 0.1), nn.init.uniform_(m.running_var, 0.5, 2)
+            nn.init.uniform_(m.weight, 0.5, 1.5), nn.init.normal_(m.bias), nn.init.normal_(
+                m.running_mean, 0, 0.1), nn.init.uniform_(m.running_var, 0.5, 2)
     x, labels = torch.randn(BATCH, *shape), torch.randint(10, (BATCH,))
     export(network, x, f"{name}.onnx", {} if name in ("mlp", "lenet") else older)
     with torch.no_grad():
@@ -130,7 +150,8 @@ for name, (shape, network) in networks.items():
     export(changes, x, f"{name}.gradients.onnx", older)
     x.permute(0, 2, 3, 1).contiguous().numpy().tofile("x")
     labels.int().numpy().tofile("labels")
-    done = subprocess.run([sys.argv[1], f"{name}.onnx", "x", "labels", "logits", str(BATCH), f"{name}.gradients.onnx"], capture_output=True, text=True)
+    done = subprocess.run([sys.argv[1], f"{name}.onnx", "x", "labels", "logits", str(BATCH),
+                           f"{name}.gradients.onnx"], capture_output=True, text=True)
     assert done.returncode == 0, f"{name}: {done.stderr}"
 PYTHON
 "$python" torches.py "$tool" >out 2>err || fail "$(tail -n 3 err)"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# ONNX files as models of the program: what trainer export writes comes back with the same weights and figures, and goes on
-# training under every strategy; what is wrong with a file is one line. imports/onnx has the graphs, imports/onnx_clients those
-# of other programs.
+# ONNX files as models of the program: what trainer export writes comes back with the same weights and
+# figures, and goes on training under every strategy; what is wrong with a file is one line. imports/onnx has
+# the graphs, imports/onnx_clients those of other programs.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -31,10 +31,12 @@ fi
     strategies=$("$TRAINER" list strategies | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')
     [ "$(wc -w <<<"$strategies")" -gt 5 ] || fail "strategies: $strategies"
     for strategy in $strategies; do
-        good $small --epochs=1 --devices=cpu:0,cpu:1 --strategy="$strategy" --model=onnx:file=net.onnx --optimizer=sgd:rate=0.01 --out="$strategy"
+        good $small --epochs=1 --devices=cpu:0,cpu:1 --strategy="$strategy" --model=onnx:file=net.onnx \
+            --optimizer=sgd:rate=0.01 --out="$strategy"
     done
     for weights in same fresh; do
-        good $small --epochs=1 --model=onnx:file=net.onnx,weights=$weights --optimizer=sgd:rate=0.000000001 --out=$weights
+        good $small --epochs=1 --model=onnx:file=net.onnx,weights=$weights --optimizer=sgd:rate=0.000000001 \
+            --out=$weights
         good evaluate --checkpoint=$weights
         cp out $weights.figures
     done
@@ -46,5 +48,6 @@ refused 3 'cut.onnx: found no ONNX model, or one that is cut short' describe --m
 refused 3 'none.onnx: No such file' describe --model=onnx:file=none.onnx
 refused 2 'onnx: found no file, expected onnx:file=FILE' describe --model=onnx
 refused 2 'onnx: found the file net.h5, expected one that onnx reads' describe --model=onnx:file=net.h5
-refused 2 'the network takes examples of \[64\], the data set has \[4\]' describe --model=onnx:file=net.onnx --dataset=iris
+refused 2 'the network takes examples of \[64\], the data set has \[4\]' describe --model=onnx:file=net.onnx \
+    --dataset=iris
 [ $failures -eq 0 ]
