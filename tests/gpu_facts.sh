@@ -1,4 +1,5 @@
-# For the tests of bench/gpu_facts.py, on GPUs that the stand-in plays: runs of it in which stages fail. To be sourced.
+# For the tests of bench/gpu_facts.py, on GPUs that the stand-in plays: runs of it in which stages fail. To
+# be sourced.
 : "${TRAINER:?expected the path of the program}"
 : "${BUILD:?expected the build folder}"
 command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
@@ -7,7 +8,8 @@ trap 'rm -rf "$scratch"' EXIT
 root=$(cd "$(dirname "$0")/../.." && pwd)
 facts=$root/bench/gpu_facts.py
 export PYTHONDONTWRITEBYTECODE=1
-unset MAKEFLAGS MFLAGS MAKELEVEL # what the make that runs the tests was told is not for the one of the build stage
+# What the make that runs the tests was told is not for the one of the build stage.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 failures=0
 limit=40 # of a run; what is built with a sanitizer is slower
 grep -q -e -fsanitize= "$BUILD/flags" && limit=250
@@ -40,8 +42,8 @@ cat >"$scratch/tools/compute-sanitizer" <<'END'
 #!/bin/bash
 echo '========= ERROR SUMMARY: 0 errors'
 END
-# A folder of a sanitizer was built with settings that the build stage is not told: it would build all of it anew, without the sanitizer,
-# under the tests that run beside this one. There it is enough that all is there.
+# A folder of a sanitizer was built with settings that the build stage is not told: it would build all of it
+# anew, without the sanitizer, under the tests that run beside this one. There it is enough that all is there.
 if grep -q -e -fsanitize= "$BUILD/flags"; then
     cat >"$scratch/tools/make" <<'END'
 #!/bin/bash
@@ -57,13 +59,16 @@ stages=(environment build latencies operations tests speed workers profile sanit
 run() { # folder, options...; $code and $took are left
     local folder=$1 began=$SECONDS
     shift
-    PATH=$scratch/tools:$PATH "$facts" --cuda=standin --build="$BUILD" --report="$scratch/$folder" --seconds=$limit --python="$scratch/tools/python" "$@" >"$scratch/$folder.out" 2>&1
+    PATH=$scratch/tools:$PATH "$facts" --cuda=standin --build="$BUILD" --report="$scratch/$folder" \
+        --seconds=$limit --python="$scratch/tools/python" "$@" >"$scratch/$folder.out" 2>&1
     code=$?
     took=$((SECONDS - began))
     [ "$took" -le "$limit" ] || fail "$folder: $took s, expected at most $limit"
     [ "$(find "$scratch/$folder" -type f | wc -l)" -le 8 ] || fail "$folder: $(ls "$scratch/$folder")"
-    [ "$(wc -l <"$scratch/$folder/summary.txt")" -le 200 ] || fail "$folder: the summary has $(wc -l <"$scratch/$folder/summary.txt") lines"
-    tail -n "$(wc -l <"$scratch/$folder/summary.txt")" "$scratch/$folder.out" | cmp -s - "$scratch/$folder/summary.txt" || fail "$folder: the summary is not what is printed last"
+    [ "$(wc -l <"$scratch/$folder/summary.txt")" -le 200 ] ||
+        fail "$folder: the summary has $(wc -l <"$scratch/$folder/summary.txt") lines"
+    tail -n "$(wc -l <"$scratch/$folder/summary.txt")" "$scratch/$folder.out" |
+        cmp -s - "$scratch/$folder/summary.txt" || fail "$folder: the summary is not what is printed last"
 }
 verdict_of() { # folder, stage
     sed -n "/^stage /,/^\$/s/^$2  *\(.*[a-z]\)  *[0-9.-]*\$/\1/p" "$scratch/$1/summary.txt" | sed 's/ *$//'
@@ -90,10 +95,14 @@ check_broken() { # folder, words, stages...
     for stage in "${stages[@]}"; do
         case " $* " in
         *" $stage "*)
-            [ "$stage" = environment ] || [ "$(verdict_of "$folder" "$stage")" != ok ] || fail "$folder: $stage is ok"
-            grep -q "^  $stage: .*\($words\)\|^$stage  *no time was left" "$scratch/$folder/summary.txt" || [ "$stage" = environment ] || fail "$folder: $stage is not told: $(cat "$scratch/$folder/summary.txt")"
+            [ "$stage" = environment ] || [ "$(verdict_of "$folder" "$stage")" != ok ] ||
+                fail "$folder: $stage is ok"
+            grep -q "^  $stage: .*\($words\)\|^$stage  *no time was left" "$scratch/$folder/summary.txt" ||
+                [ "$stage" = environment ] ||
+                fail "$folder: $stage is not told: $(cat "$scratch/$folder/summary.txt")"
             ;;
-        *) [ "$(verdict_of "$folder" "$stage")" = ok ] || fail "$folder: $stage: '$(verdict_of "$folder" "$stage")': $(cat "$scratch/$folder/summary.txt")" ;;
+        *) [ "$(verdict_of "$folder" "$stage")" = ok ] || fail "$folder: $stage: '$(verdict_of "$folder" \
+            "$stage")': $(cat "$scratch/$folder/summary.txt")" ;;
         esac
     done
 }

@@ -1,7 +1,8 @@
-# What the scripts share that start clusters of processes (bridge/bridge.sh, cluster/servers.sh); they source it, it is no test.
+# What the scripts share that start clusters of processes (bridge/bridge.sh, cluster/servers.sh); they source
+# it, it is no test.
 #
-# Each process runs in $scratch under a time limit: a wait that nobody ends shows as "hangs", never as a test that hangs. What a
-# process NAME printed is in NAME.out and NAME.err.
+# Each process runs in $scratch under a time limit: a wait that nobody ends shows as "hangs", never as a test
+# that hangs. What a process NAME printed is in NAME.out and NAME.err.
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2086 # the scripts use the variables; options are several words
 # shellcheck source=tests/setup.sh
@@ -61,7 +62,8 @@ start() { # name, command...
     : >"$name.out" >"$name.err" # nobody takes the words of one before for this one's
     ( # which says by itself that it was killed, and ends with that code
         # shellcheck disable=SC2016 # for the inner shell
-        timeout -k 5 $limit $heeding bash -c 'echo $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid" && exec "$@"' "$name" "$@"
+        timeout -k 5 $limit $heeding \
+            bash -c 'echo $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid" && exec "$@"' "$name" "$@"
         exit $?
     ) >"$name.out" 2>"$name.err" </dev/null &
     started[$name]=$!
@@ -79,7 +81,8 @@ ends() { # code, names...
     shift
     for name; do
         finish "$name"
-        [ "$code" -eq "$expected" ] || fail "$name: exit code $code, expected $expected: $(tail -n $last "$name.err")"
+        [ "$code" -eq "$expected" ] ||
+            fail "$name: exit code $code, expected $expected: $(tail -n $last "$name.err")"
     done
 }
 
@@ -107,7 +110,8 @@ wait_until() { # command...
 
 # Listens at a port and lets nobody in: takes it away from those who want it.
 keep_port() { # port
-    start keep python3 -c 'import socket, sys, time; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True); time.sleep(60)' "$1"
+    start keep python3 -c \
+        'import socket, sys, time; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True); time.sleep(60)' "$1"
     wait_until test -s keep.out
 }
 
@@ -116,7 +120,8 @@ leave_port() {
     finish keep
 }
 
-# Kills one, waits for all: they end by themselves, in order, nobody is left, and what checkpoint there is can be read.
+# Kills one, waits for all: they end by themselves, in order, nobody is left, and what checkpoint there is can
+# be read.
 kill_one() { # label, victim, seconds before, names of all...
     local label=$1 victim=$2 moment=$3 name
     shift 3
@@ -128,15 +133,16 @@ kill_one() { # label, victim, seconds before, names of all...
         [ "$code" -ne 137 ] || [ "$name" = "$victim" ] || fail "$label: $name was killed, too"
         ! kill -0 "$(pid_of "$name")" 2>/dev/null || fail "$label: $name is still there"
     done
-    [ ! -e run/checkpoint/state.safetensors ] || "$TRAINER" evaluate --checkpoint=run >out 2>err || fail "$label: its checkpoint: $(cat err)"
+    [ ! -e run/checkpoint/state.safetensors ] || "$TRAINER" evaluate --checkpoint=run >out 2>err ||
+        fail "$label: its checkpoint: $(cat err)"
 }
 
 # --- clusters ---
 
 came_from='(127.0.0.1:[0-9]+|process [0-9]+)' # who has connected: over TCP, or over shared memory
 
-# The first of so many ports in a row where nobody listens and that the kernel gives to nobody who connects. All test scripts of a user take
-# turns through 15000 to 29999, so two that run at once never have the same.
+# The first of so many ports in a row where nobody listens and that the kernel gives to nobody who connects.
+# All test scripts of a user take turns through 15000 to 29999, so two that run at once never have the same.
 free_ports() { # how many
     local first i taken=1 turns=/tmp/trainer-test-ports-$UID
     while [ $taken -gt 0 ]; do
@@ -153,8 +159,8 @@ free_ports() { # how many
     echo "$first"
 }
 
-# The parameter servers' ports come first, then the workers'. With parameter servers only they listen; of a worker its address is
-# the name. With none the workers have the weights. Every second cluster keeps to TCP.
+# The parameter servers' ports come first, then the workers'. With parameter servers only they listen; of a
+# worker its address is the name. With none the workers have the weights. Every second cluster keeps to TCP.
 clusters=0
 new_cluster() { # parameter servers, workers; sets $port, of the first, $worker_port, $hosts
     local servers='' workers='' tcp='' i
@@ -170,7 +176,8 @@ new_cluster() { # parameter servers, workers; sets $port, of the first, $worker_
 start_worker() { # task, options...
     local task=$1
     shift
-    start "w$task" "$TRAINER" --job=worker --task="$task" $hosts --devices=cpu:0 --threads=1 --print-every=0 "$@"
+    start "w$task" "$TRAINER" --job=worker --task="$task" $hosts --devices=cpu:0 --threads=1 \
+        --print-every=0 "$@"
 }
 
 is_training() { [ -s run/steps.csv ] && [ "$(wc -l <run/steps.csv)" -gt 1 ]; }
@@ -189,7 +196,8 @@ def tensors(path):
                    for name, e in header.items()}
 
 what, folder, *rest = sys.argv[1:]
-if what == "summary": # what expressions are of its members, the rows of steps.csv and the cache lines of weights, arrays apart
+# What expressions are of its members, the rows of steps.csv and the cache lines of weights, arrays apart.
+if what == "summary":
     s = json.load(open(f"{folder}/summary.json"))
     s["log"] = list(csv.DictReader(open(f"{folder}/steps.csv")))
     s["rows"] = len(s["log"])
@@ -218,8 +226,10 @@ results_of() { grep -E '^(Test-Accuracy|Total Time|Final Cost): ' "$1.out"; }
 same_results() { # names...: all print the three lines, with the same figures
     local name
     for name; do
-        [ "$(results_of "$name" | wc -l)" -eq 3 ] || fail "$name: expected three lines of results, found: $(tail -n 4 "$name.out")"
-        [ "$(results_of "$name")" = "$(results_of "$1")" ] || fail "$name: results differ from those of $1: $(results_of "$name")"
+        [ "$(results_of "$name" | wc -l)" -eq 3 ] ||
+            fail "$name: expected three lines of results, found: $(tail -n 4 "$name.out")"
+        [ "$(results_of "$name")" = "$(results_of "$1")" ] ||
+            fail "$name: results differ from those of $1: $(results_of "$name")"
     done
 }
 
@@ -228,7 +238,8 @@ names_of() { "$TRAINER" list "$1" | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'; }
 # A strategy by itself, and with each value of each of its settings that has a list of values.
 variants_of() {
     echo "$1"
-    "$TRAINER" list "strategy/$1" | sed -n 's/^  \([a-z_-]*=[a-z0-9-]*|[a-z0-9|-]*\)\( .*\)*$/\1/p' | while IFS= read -r row; do
+    "$TRAINER" list "strategy/$1" |
+        sed -n 's/^  \([a-z_-]*=[a-z0-9-]*|[a-z0-9|-]*\)\( .*\)*$/\1/p' | while IFS= read -r row; do
         tr '|' '\n' <<<"${row#*=}" | sed "s/^/$1:${row%%=*}=/"
     done
 }

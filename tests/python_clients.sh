@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # $python is for them; setup.sh, or $BUILD, goes before
 
-# Sets $python to one that imports the modules, or skips the test. All packages are in one environment in the build folder; where
-# that cannot be, what is installed serves. Keras computes with NumPy, but reads files with JAX's help.
+# Sets $python to one that imports the modules, or skips the test. All packages are in one environment in the
+# build folder; where that cannot be, what is installed serves. Keras computes with NumPy, but reads files
+# with JAX's help.
 export KERAS_BACKEND=numpy
 python_with() { # modules, what they are
     "$(dirname "${BASH_SOURCE[0]}")/python-clients" "$BUILD"

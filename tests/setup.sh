@@ -1,6 +1,7 @@
-# What the shell tests share; they source it first, it is no test. Each works in $scratch, which is its home too and goes with it, as
-# does the process $child where a test names one; it sees no data sets and no cluster but its own. What is wrong is said by `fail`,
-# after which the test goes on; its last line asks for $failures.
+# What the shell tests share; they source it first, it is no test. Each works in $scratch, which is its
+# home too and goes with it, as does the process $child where a test names one; it sees no data sets and no
+# cluster but its own. What is wrong is said by `fail`, after which the test goes on; its last line asks
+# for $failures.
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # the tests use the variables
 : "${TRAINER:?expected the path of the program}"
@@ -9,10 +10,12 @@ tests=$root/tests
 scratch=$(mktemp -d) || exit 1
 child=''
 trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
-unset TRAINER_DATA TF_CONFIG TRAINER_RANK TRAINER_SSH RANK WORLD_SIZE PET_NODE_RANK PMI_RANK OMPI_COMM_WORLD_RANK SLURM_STEP_NODELIST
+unset TRAINER_DATA TF_CONFIG TRAINER_RANK TRAINER_SSH RANK WORLD_SIZE PET_NODE_RANK PMI_RANK \
+    OMPI_COMM_WORLD_RANK SLURM_STEP_NODELIST
 export HOME=$scratch
 export PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 # for `import terminal`, `import event_files`
-# In front of what a script starts in the background: else it ignores Ctrl-C, and the program leaves that as it is.
+# In front of what a script starts in the background: else it ignores Ctrl-C, and the program leaves that as
+# it is.
 heeding='env --default-signal=INT'
 failures=0
 
@@ -25,7 +28,8 @@ need() { # a command without which there is no test
     command -v "$1" >/dev/null || { echo "no $1 here"; exit 77; }
 }
 
-# The program, as a test expects it: standard output is left in out, standard error in err, the exit code in $code.
+# The program, as a test expects it: standard output is left in out, standard error in err, the exit code
+# in $code.
 runs() {
     "$TRAINER" "$@" >out 2>err
     code=$?

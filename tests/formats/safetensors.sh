@@ -1,6 +1,7 @@
 #!/bin/bash
-# safetensors files against readers that are not ours: one of thirty lines that knows only Python's own library, always, and the
-# package `safetensors`, where it is installed or can be. What they write, our reader must take.
+# safetensors files against readers that are not ours: one of thirty lines that knows only Python's own
+# library, always, and the package `safetensors`, where it is installed or can be. What they write, our reader
+# must take.
 set -u
 program=$BUILD/tests/formats/safetensors
 [ -x "$program" ] || { echo "$program is not there, expected: make tests"; exit 1; }
@@ -51,7 +52,8 @@ if __name__ == "__main__":
     shape, values = tensors["dense1/kernel"]
     bits = struct.unpack("<12I", values)
     assert shape == [3, 4] and bits[1] == 0x80000000 and bits[3] == 0xffc12345 and bits[7] == 1, (shape, bits)
-    assert tensors["größe ✓ 😀"][0] == [1, 2, 1, 3, 1, 2] and tensors['a "quoted" \\ name\n\x01\x7f'][0] == [], list(tensors)
+    assert tensors["größe ✓ 😀"][0] == [1, 2, 1, 3, 1,
+                                       2] and tensors['a "quoted" \\ name\n\x01\x7f'][0] == [], list(tensors)
     assert texts == {"step": "17", ',"checksum":"': '{"checksum":"00000000"}', "": ""}, texts
     write(sys.argv[2], tensors, texts)
 END
@@ -73,7 +75,8 @@ expected, texts = plain.read(sys.argv[1])
 found = load_file(sys.argv[1])
 assert set(found) == set(expected), (set(found), set(expected))
 for name, (shape, values) in expected.items():
-    assert list(found[name].shape) == shape and found[name].dtype == numpy.float32 and found[name].tobytes() == values, name
+    assert (list(found[name].shape) == shape and found[name].dtype == numpy.float32 and
+            found[name].tobytes() == values), name
 with safe_open(sys.argv[1], "numpy") as file:
     metadata = file.metadata()
 del metadata["checksum"]

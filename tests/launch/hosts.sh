@@ -1,7 +1,7 @@
 #!/bin/bash
-# --hosts: processes started over ssh, which a script plays that runs the command here. Their lines have the host in front, the key goes
-# by standard input and stands on no command line, one failure ends all with its exit code, and nobody is left behind: neither after
-# Ctrl-C nor when the one that has started them is killed.
+# --hosts: processes started over ssh, which a script plays that runs the command here. Their lines have the
+# host in front, the key goes by standard input and stands on no command line, one failure ends all with its
+# exit code, and nobody is left behind: neither after Ctrl-C nor when the one that has started them is killed.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -20,7 +20,8 @@ all_are_gone() { # label, folder: of whose runs nobody is left
     local tries=0
     while [ -n "$(processes_with "--out=$2( |\$)")" ]; do
         tries=$((tries + 1))
-        [ $tries -lt $((limit * 10)) ] || { fail "$1: left behind: $(processes_with "--out=$2( |\$)")"; return; }
+        [ $tries -lt $((limit * 10)) ] ||
+            { fail "$1: left behind: $(processes_with "--out=$2( |\$)")"; return; }
         sleep 0.1
     done
 }
@@ -35,22 +36,29 @@ ends 0 ps w0 w1
 run 0 $common --epochs=2 --hosts=127.0.0.1,localhost:2 --ps=1 $(first_port) --out="over 'ssh'"
 mv "over 'ssh'" over # as a word of a shell
 same_weights "over ssh" typed over
-grep -q '^127.0.0.1: trainer: the parameter server 127.0.0.1:[0-9]* waits for 2 workers, by --hosts$' err || fail "no line of the ps: $(cat err)"
-grep -q '^localhost\[1\]: trainer: worker 1 of 2, by --hosts, with 1 device' err || fail "no line of a worker: $(cat err)"
-grep -q '^127.0.0.1: Test-Accuracy: ' out && grep -q '^localhost\[0\]: Test-Accuracy: ' out || fail "results: $(cat out)"
-[ "$(cut -d' ' -f1 ssh.log | sort | tr '\n' ' ')" = '127.0.0.1 localhost localhost ' ] || fail "started: $(cat ssh.log)"
+grep -q '^127.0.0.1: trainer: the parameter server 127.0.0.1:[0-9]* waits for 2 workers, by --hosts$' err ||
+    fail "no line of the ps: $(cat err)"
+grep -q '^localhost\[1\]: trainer: worker 1 of 2, by --hosts, with 1 device' err ||
+    fail "no line of a worker: $(cat err)"
+grep -q '^127.0.0.1: Test-Accuracy: ' out && grep -q '^localhost\[0\]: Test-Accuracy: ' out ||
+    fail "results: $(cat out)"
+[ "$(cut -d' ' -f1 ssh.log | sort | tr '\n' ' ')" = '127.0.0.1 localhost localhost ' ] ||
+    fail "started: $(cat ssh.log)"
 run 0 $common --epochs=1 --hosts=127.0.0.1 --out=one
 grep -q ', by ' err && fail "one process is no cluster: $(cat err)"
 
 # --- without ssh on this machine; the key by standard input ---
 "$TRAINER" keygen key >/dev/null || exit 1
 : >ssh.log
-if "$TRAINER" $common --epochs=1 --worker-hosts="127.0.0.1:$(free_ports 1)" --job=worker --task=0 --secret-file=key --start-timeout=0.1 2>&1 | grep -q 'cannot encrypt'; then
+if "$TRAINER" $common --epochs=1 --worker-hosts="127.0.0.1:$(free_ports 1)" \
+    --job=worker --task=0 --secret-file=key --start-timeout=0.1 2>&1 | grep -q 'cannot encrypt'; then
     tls=''
 else
     tls=1
-    TRAINER_SSH='' run 0 $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --secret-file=key --out=here
-    grep -q 'all that they send is encrypted' err && [ ! -s ssh.log ] || fail "without ssh: $(cat err ssh.log)"
+    TRAINER_SSH='' run 0 $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --secret-file=key \
+        --out=here
+    grep -q 'all that they send is encrypted' err && [ ! -s ssh.log ] ||
+        fail "without ssh: $(cat err ssh.log)"
     run 0 $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --secret-file=key --out=keyed
     grep -q 'all that they send is encrypted' err || fail "with a key: $(cat err)"
     TRAINER_SECRET=$(cat key) run 0 $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --out=variable
@@ -58,11 +66,15 @@ else
     ! grep -qi "$(tr -d '\n' <key)" ssh.log || fail "the key stands on a command line"
     # by hand
     port=$(first_port) port=${port#*=}
-    start ps env TRAINER_SECRET=- RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port bash -c '"$@" <key' _ "$TRAINER" $common --epochs=1 --ps=1 --out=hand
-    start w0 env TRAINER_SECRET="$(cat key)" RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$TRAINER" $common --epochs=1 --ps=1
+    start ps env TRAINER_SECRET=- RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        bash -c '"$@" <key' _ "$TRAINER" $common --epochs=1 --ps=1 --out=hand
+    start w0 env TRAINER_SECRET="$(cat key)" RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        "$TRAINER" $common --epochs=1 --ps=1
     ends 0 ps w0
     # Machines that others can reach have a key of their own in each run, which nobody has typed.
-    address=$(python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' 2>/dev/null)
+    address=$(python3 -c \
+        'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' \
+        2>/dev/null)
     if [ -n "$address" ] && [ "$address" != 127.0.0.1 ]; then
         run 0 $common --epochs=1 --hosts="$address:2" --ps=1 $(first_port) --out=drawn
         grep -q 'all that they send is encrypted' err || fail "at $address: $(cat err)"
@@ -75,9 +87,11 @@ fi
 found=("${PIPESTATUS[@]}")
 if [ "${found[0]}" -ne 0 ] || [ ! -e gone/summary.json ]; then fail "--hosts, whose reader goes away: exit code ${found[0]}: $(cat err)"; fi
 run 2 $common --hosts=localhost:2 --ps=1 --dataset=nothing --out=wrong
-grep -Eq '^trainer: localhost\[[01]\]: process [01] ended with exit code 2$' err || fail "a wrong option: $(cat err)"
+grep -Eq '^trainer: localhost\[[01]\]: process [01] ended with exit code 2$' err ||
+    fail "a wrong option: $(cat err)"
 run 255 $common --epochs=1000000 --hosts=localhost,unreachable --ps=1 $(first_port) --out=far
-grep -qx 'trainer: unreachable: process 1 was not started, or its connection broke (ssh: 255)' err || fail "unreachable: $(cat err)"
+grep -qx 'trainer: unreachable: process 1 was not started, or its connection broke (ssh: 255)' err ||
+    fail "unreachable: $(cat err)"
 all_are_gone unreachable far
 refused 2 '\-\-hosts: "a:0": found "0" processes, expected 1 to 1024' --hosts=a:0
 refused 2 '\-\-ps=2: --hosts has places for 2 processes, expected one more at least' --hosts=a,b --ps=2
@@ -97,7 +111,8 @@ all_are_gone "one was killed" killed
 endless_run interrupted
 signal INT all
 ends 130 all
-grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err || fail "Ctrl-C: $(tail -n 5 all.err)"
+grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err ||
+    fail "Ctrl-C: $(tail -n 5 all.err)"
 all_are_gone Ctrl-C interrupted
 [ -e interrupted/checkpoint/state.safetensors ] || fail "Ctrl-C: no checkpoint"
 
@@ -113,7 +128,8 @@ chmod +x late_ssh
 endless_run late --ssh=./late_ssh
 signal INT all
 ends 130 all
-grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err || fail "Ctrl-C, a late leader: $(tail -n 5 all.err)"
+grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err ||
+    fail "Ctrl-C, a late leader: $(tail -n 5 all.err)"
 all_are_gone "Ctrl-C, a late leader" late
 
 # The leader's machine is reached later than the user's patience lasts.
@@ -124,7 +140,8 @@ exec sh -c "$2"
 SH
 chmod +x slow_ssh
 for i in 1 2 3 4 5 6; do # it begins when its input has ended: which of the two is first differs
-    start all "$TRAINER" $common --epochs=1000000 --hosts=localhost:3 --ps=1 $(first_port) --out=slow$i --ssh=./slow_ssh
+    start all "$TRAINER" $common --epochs=1000000 --hosts=localhost:3 --ps=1 $(first_port) --out=slow$i \
+        --ssh=./slow_ssh
     sleep 0.15
     signal INT all
     ends 130 all
@@ -139,7 +156,8 @@ while sys.stdin.buffer.read1(2048):
 PYTHON
 mkfifo lines
 python3 slowly.py <lines &
-start all bash -c 'exec "$0" "$@" >lines' "$TRAINER" $common --epochs=1000000 --hosts=localhost:3 --ps=1 $(first_port) --print-every=1 --out=chatty
+start all bash -c 'exec "$0" "$@" >lines' "$TRAINER" $common --epochs=1000000 --hosts=localhost:3 \
+    --ps=1 $(first_port) --print-every=1 --out=chatty
 wait_until bash -c '[ -s chatty/steps.csv ]'
 sleep 0.5
 signal INT all
@@ -152,7 +170,8 @@ rm -rf broken/checkpoint
 touch broken/checkpoint
 signal INT all
 ends 3 all
-grep -q '^localhost\[0\]: trainer: broken/checkpoint: a file, expected a folder' all.err || fail "Ctrl-C, no checkpoint: $(tail -n 5 all.err)"
+grep -q '^localhost\[0\]: trainer: broken/checkpoint: a file, expected a folder' all.err ||
+    fail "Ctrl-C, no checkpoint: $(tail -n 5 all.err)"
 all_are_gone "Ctrl-C, no checkpoint" broken
 
 endless_run orphans

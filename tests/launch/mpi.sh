@@ -1,6 +1,6 @@
 #!/bin/bash
-# The real mpirun, of Open MPI and of MPICH, whichever are here: with a parameter server and without one, on this machine. One that
-# fails ends all, with its exit code.
+# The real mpirun, of Open MPI and of MPICH, whichever are here: with a parameter server and without one, on
+# this machine. One that fails ends all, with its exit code.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh

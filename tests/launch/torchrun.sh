@@ -1,6 +1,7 @@
 #!/bin/bash
-# PyTorch's real torchrun: with a parameter server and without one, as two nodes of two processes, and as the one who starts all again
-# when one was killed. Skips itself without one: a torchrun, or TRAINER_PYTHON=... of a Python that has PyTorch.
+# PyTorch's real torchrun: with a parameter server and without one, as two nodes of two processes, and as the
+# one who starts all again when one was killed. Skips itself without one: a torchrun, or TRAINER_PYTHON=... of
+# a Python that has PyTorch.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -23,18 +24,19 @@ same_weights mirrored mirrored mirrored/worker-1
 
 first=$(free_ports 6) # the first is torchrun's own, four are of its processes
 for node in 0 1; do
-    start node$node $torchrun --nnodes=2 --node-rank=$node --nproc-per-node=2 --master-addr=127.0.0.1 --master-port=$first --no-python \
-        "$TRAINER" $common --ps=1 --out=nodes
+    start node$node $torchrun --nnodes=2 --node-rank=$node --nproc-per-node=2 --master-addr=127.0.0.1 \
+        --master-port=$first --no-python "$TRAINER" $common --ps=1 --out=nodes
 done
 ends 0 node0 node1
 says node1 '^trainer: worker [012] of 3, by torchrun, with 1 device, at the parameter server 127.0.0.1:'
 
-start all $torchrun --standalone --max-restarts=2 --nproc-per-node=3 --no-python "$TRAINER" $small --threads=1 --ps=1 --epochs=3000 --out=again \
-    --restart-wait=30 --checkpoint-every=0.2
+start all $torchrun --standalone --max-restarts=2 --nproc-per-node=3 --no-python "$TRAINER" $small \
+    --threads=1 --ps=1 --epochs=3000 --out=again --restart-wait=30 --checkpoint-every=0.2
 wait_until [ -e again/checkpoint/state.safetensors ]
 kill -9 "$(processes_with '--out=again --restart-wait' | tail -n 1)"
 ends 0 all
-grep -Eq '^goes on from again: update [0-9]+, [0-9.]+ of 3000 epochs$' all.out || fail "started again: $(head -n 20 all.out)"
+grep -Eq '^goes on from again: update [0-9]+, [0-9.]+ of 3000 epochs$' all.out ||
+    fail "started again: $(head -n 20 all.out)"
 
 start all $torchrun --standalone --nproc-per-node=2 --no-python "$TRAINER" $common --ps=1 --dataset=nothing
 ends 1 all # torchrun's own

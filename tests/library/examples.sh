@@ -47,14 +47,18 @@ dense2/bias: 10 numbers, the same as with sync'
 # A program that does what the verb does: the same lines but for times, the same model.
 expected[program]=elsewhere
 settings=(dataset=digits model=mlp:hidden=20 "devices=cpu:0,cpu:1" epochs=2 threads=1)
-plain() { sed -E 's/\b(verb|library)\b/FOLDER/; s/[0-9.,]+ examples\/s.*//; s/^Total Time: .*//; /^Where the time went/,$d' "$1"; }
+plain() {
+    sed -E 's/\b(verb|library)\b/FOLDER/; s/[0-9.,]+ examples\/s.*//; s/^Total Time: .*//; /^Where the time went/,$d' "$1"
+}
 "$TRAINER" train "${settings[@]/#/--}" --out=verb >verb.out 2>verb.err || fail "trainer: $(cat verb.err)"
-"$BUILD/examples/program" "${settings[@]}" out=library >library.out 2>library.err || fail "program: $(cat library.err)"
+"$BUILD/examples/program" "${settings[@]}" out=library >library.out 2>library.err ||
+    fail "program: $(cat library.err)"
 diff <(plain verb.out) <(plain library.out) >differs || fail "the verb and the library print: $(cat differs)"
 cmp verb/model.safetensors library/model.safetensors || fail "the verb and the library learn otherwise"
 "$BUILD/examples/program" "${settings[@]}" out=library 2>err
 [ $? -eq 3 ] && grep -q '^program: library has a run' err || fail "a folder with a run: $(cat err)"
-"$BUILD/examples/program" resume=library epochs=3 >out 2>err && grep -q '^Epoch  *3/3' out || fail "going on: $(cat out err)"
+"$BUILD/examples/program" resume=library epochs=3 >out 2>err && grep -q '^Epoch  *3/3' out ||
+    fail "going on: $(cat out err)"
 
 for source in "$root"/examples/*.c; do
     name=$(basename "$source" .c)

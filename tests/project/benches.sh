@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every measuring program runs to its end, shortly, also under the sanitizers: what is measured is not looked at here. The one that
-# measures GPUs does where the stand-in plays one.
+# Every measuring program runs to its end, shortly, also under the sanitizers: what is measured is not looked
+# at here. The one that measures GPUs does where the stand-in plays one.
 set -u
 ran=''
 # shellcheck source=tests/setup.sh
@@ -9,7 +9,8 @@ runs() { # program, arguments...
     local program=$BUILD/bench/$1
     ran+=" $1"
     shift
-    "$program" "$@" >"$scratch/out" 2>"$scratch/err" || fail "$program $*: exit code $?: $(tail -n 5 "$scratch/err")"
+    "$program" "$@" >"$scratch/out" 2>"$scratch/err" ||
+        fail "$program $*: exit code $?: $(tail -n 5 "$scratch/err")"
     [ -s "$scratch/out" ] || fail "$program $*: printed nothing"
 }
 runs step mlp 64 4 fp32
@@ -27,24 +28,33 @@ if [ -x "$BUILD/bench/gpu_exchange" ] && STANDIN_GPUS=1 "$TRAINER" devices | gre
     cp "$scratch/out" "$scratch/mlp"
     runs gpu_operations cnn 8x8x1 2 bf16 2
     cat "$scratch/mlp" >>"$scratch/out"
-    for what in '"algorithm", .*"how": "replayed", "apart": .*"status": "ok"' '"algorithm", .*"status": "declined"' '"taken"' '"operation", .*conv2d_grad_kernel' '"step", ' '"update", .*nesterov'; do
+    for what in '"algorithm", .*"how": "replayed", "apart": .*"status": "ok"' \
+        '"algorithm", .*"status": "declined"' '"taken"' '"operation", .*conv2d_grad_kernel' '"step", ' \
+        '"update", .*nesterov'; do
         grep -q "$what" "$scratch/out" || fail "gpu_operations: no line with $what"
     done
-    grep -vE '^\{"what": "[a-z]+", .*, "status": "[^"]+"\}$' "$scratch/out" && fail "gpu_operations: no line of JSON"
+    grep -vE '^\{"what": "[a-z]+", .*, "status": "[^"]+"\}$' "$scratch/out" &&
+        fail "gpu_operations: no line of JSON"
     # A call that fails is told with the line it belongs to, and the others go on.
     STANDIN_FAIL=60 "$BUILD/bench/gpu_latency" spin 10 >"$scratch/out" 2>&1
     code=$?
-    [ $code -eq 1 ] && [ "$(grep -c '"status": "cuda' "$scratch/out")" -eq 1 ] && grep -q futex "$scratch/out" || fail "gpu_latency with a call that fails: exit code $code: $(cat "$scratch/out")"
+    [ $code -eq 1 ] && [ "$(grep -c '"status": "cuda' "$scratch/out")" -eq 1 ] &&
+        grep -q futex "$scratch/out" ||
+        fail "gpu_latency with a call that fails: exit code $code: $(cat "$scratch/out")"
     STANDIN_FAIL=60 "$BUILD/bench/gpu_operations" mlp 64 4 fp32 2 >"$scratch/out" 2>"$scratch/err"
     code=$?
-    [ $code -eq 1 ] && [ "$(grep -c '"status": "gpu:0: ' "$scratch/out")" -eq 1 ] && grep -q nesterov "$scratch/out" || fail "gpu_operations with a call that fails: exit code $code: $(cat "$scratch/out")"
+    [ $code -eq 1 ] && [ "$(grep -c '"status": "gpu:0: ' "$scratch/out")" -eq 1 ] &&
+        grep -q nesterov "$scratch/out" ||
+        fail "gpu_operations with a call that fails: exit code $code: $(cat "$scratch/out")"
 fi
 for source in "$root"/bench/*.c "$root"/bench/*.cu; do
     name=$(basename "${source%.*}")
-    [[ $name == gpu_* && $gpus -eq 0 ]] || [[ " $ran " == *" $name "* ]] || fail "bench/$name.c is not run here"
+    [[ $name == gpu_* && $gpus -eq 0 ]] || [[ " $ran " == *" $name "* ]] ||
+        fail "bench/$name.c is not run here"
 done
 
 # No stage of the checks leaves this test out.
-! grep -n 'project/benches' "$root/.ci/run" "$root/tests/verify" "$tests/stages.sh" || fail "a stage runs without the measuring programs"
+! grep -n 'project/benches' "$root/.ci/run" "$root/tests/verify" "$tests/stages.sh" ||
+    fail "a stage runs without the measuring programs"
 
 [ $failures -eq 0 ]

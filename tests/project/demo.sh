@@ -1,11 +1,13 @@
 #!/bin/bash
-# bench/demo: both strategies train, and the table at the end says what their files say. ./demo: installs, builds, and runs it.
+# bench/demo: both strategies train, and the table at the end says what their files say. ./demo: installs,
+# builds, and runs it.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
 cd "$scratch" || exit 1
 
-"$TRAINER" --quiet --epochs=1 --out=runs/demo-sync >out 2>err || fail "an earlier run: $(cat err)" # which the demo replaces
+# Which the demo replaces.
+"$TRAINER" --quiet --epochs=1 --out=runs/demo-sync >out 2>err || fail "an earlier run: $(cat err)"
 "$root/bench/demo" "$TRAINER" >out 2>err || fail "exit code $?: $(cat err)"
 [ "$(grep -c '^Test-Accuracy: ' out)" -eq 2 ] || fail "expected two accuracies: $(cat out)"
 LC_ALL=C tail -n 3 out | awk '
@@ -28,18 +30,22 @@ LC_ALL=C tail -n 3 out | awk '
     END { exit NR != 3 || wrong }' || fail "the table: $(tail -n 3 out)"
 grep -q '^async-lockfree, 2 workers (cpu:0 .*, cpu:1 ' out || fail "not on two devices: $(cat out)"
 
-# --- a program that fails ends it there, with its code; it was given what the first line of each run shows ---
+# --- a program that fails ends it there, with its code; it was given what the first line of each run
+# shows ---
 printf '#!/bin/sh\necho "$*" >>given\necho "trainer: no" >&2\nexit 4\n' >broken && chmod +x broken
 "$root/bench/demo" ./broken >out 2>err
 [ $? -eq 4 ] || fail "a program that fails with 4: not passed on"
 [ "$(cat err)" = "trainer: no" ] || fail "a program that fails: $(cat err)"
-[[ $(cat given) == "--strategy=async-lockfree --devices=cpu:0,cpu:1 "* && $(wc -l <given) -eq 1 ]] || fail "given: $(cat given)"
+[[ $(cat given) == "--strategy=async-lockfree --devices=cpu:0,cpu:1 "* && $(wc -l <given) -eq 1 ]] ||
+    fail "given: $(cat given)"
 [ "$(cat out)" = "./broken --strategy=async-lockfree --devices=cpu:0,cpu:1" ] || fail "said: $(cat out)"
 
-# --- ./demo, from any folder: what is missing, make, the demo of the program, in this order; the first that fails ends it ---
+# --- ./demo, from any folder: what is missing, make, the demo of the program, in this order; the first that
+# fails ends it ---
 mkdir -p "a tree/tests" "a tree/bench" fakes && cp "$root/demo" "a tree/" || exit 1
 for step in "a tree/tests/install-missing" fakes/make "a tree/bench/demo"; do
-    printf '#!/bin/sh\necho "${0##*/}" $(for word; do case $word in -*) ;; *) echo "$word" ;; esac; done) >>"$CALLS"\n[ "${0##*/}" != "$FAILING" ] || exit 3\n' >"$step"
+    printf '#!/bin/sh\necho "${0##*/}" $(for word; do case $word in -*) ;; *) echo "$word" ;; esac; done) >>"$CALLS"\n[ "${0##*/}" != "$FAILING" ] || exit 3\n' \
+        >"$step"
     chmod +x "$step"
 done
 export CALLS=$scratch/calls

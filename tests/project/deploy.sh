@@ -1,7 +1,7 @@
 #!/bin/bash
-# What deploy/ has is what the programs read that it is for: Kubernetes' schemas, of the package kubernetes-validate, find nothing
-# wrong; systemd and bash neither, where they are here. What is said there is what the program understands: options, addresses, ports,
-# exit codes. The command lines of pods run here.
+# What deploy/ has is what the programs read that it is for: Kubernetes' schemas, of the package
+# kubernetes-validate, find nothing wrong; systemd and bash neither, where they are here. What is said there
+# is what the program understands: options, addresses, ports, exit codes. The command lines of pods run here.
 # shellcheck disable=SC2086,SC2016,SC1003 # options are several words; what is quoted is for others
 set -u
 # shellcheck source=tests/processes.sh
@@ -10,17 +10,21 @@ deploy=$root/deploy
 
 # --- Slurm's script, run by a shell: srun and scontrol are scripts that say what they were given ---
 bash -n "$deploy/slurm.sbatch" || fail "slurm.sbatch: no bash"
-if command -v shellcheck >/dev/null; then shellcheck "$deploy/slurm.sbatch" || fail "slurm.sbatch: shellcheck"; fi
+if command -v shellcheck >/dev/null; then
+    shellcheck "$deploy/slurm.sbatch" || fail "slurm.sbatch: shellcheck"
+fi
 mkdir bin
 printf '#!/bin/sh\necho "$@" >>srun.log\nexit ${SRUN_CODE:-0}\n' >bin/srun
 printf '#!/bin/sh\necho "$@" >>scontrol.log\n' >bin/scontrol
 chmod +x bin/srun bin/scontrol
 batch() { # exit code of srun, expected words to scontrol
     rm -f srun.log scontrol.log
-    PATH=$scratch/bin:$PATH SLURM_JOB_ID=7 TRAINER=$TRAINER SRUN_CODE=$1 bash "$deploy/slurm.sbatch" >out 2>err
+    PATH=$scratch/bin:$PATH SLURM_JOB_ID=7 TRAINER=$TRAINER SRUN_CODE=$1 bash "$deploy/slurm.sbatch" \
+        >out 2>err
     code=$?
     [ $code -eq "$1" ] || fail "slurm.sbatch: exit code $code, of srun $1: $(cat err)"
-    [ "$(cat scontrol.log 2>/dev/null)" = "$2" ] || fail "slurm.sbatch: after $1 scontrol was told: $(cat scontrol.log)"
+    [ "$(cat scontrol.log 2>/dev/null)" = "$2" ] ||
+        fail "slurm.sbatch: after $1 scontrol was told: $(cat scontrol.log)"
     [ -z "$(find . -maxdepth 1 -name '.trainer-*')" ] || fail "slurm.sbatch: the key stays"
 }
 batch 0 ''
@@ -39,14 +43,22 @@ if command -v systemd-analyze >/dev/null; then
 fi
 
 # --- the image: a build and what runs it, of the same Debian; the packages that the README names ---
-[ "$(grep -c '^FROM docker.io/library/debian:bookworm-slim' "$deploy/Containerfile")" -eq 2 ] || fail "Containerfile: two stages of one Debian"
-packages=$(sed -n '/^apt-get install/,/^```/p' "$root/README.md" | tr -d '\\' | tr ' ' '\n' | grep -Ex '[a-z0-9.+-]+' | grep -vx -e apt-get -e install -e python3)
-for package in $packages; do grep -qw -e "$package" "$deploy/Containerfile" || fail "Containerfile does not install $package, as README.md does"; done
+[ "$(grep -c '^FROM docker.io/library/debian:bookworm-slim' "$deploy/Containerfile")" -eq 2 ] ||
+    fail "Containerfile: two stages of one Debian"
+packages=$(sed -n '/^apt-get install/,/^```/p' "$root/README.md" | tr -d '\\' | tr ' ' '\n' |
+    grep -Ex '[a-z0-9.+-]+' | grep -vx -e apt-get -e install -e python3)
+for package in $packages; do
+    grep -qw -e "$package" "$deploy/Containerfile" ||
+        fail "Containerfile does not install $package, as README.md does"
+done
 
 # --- Kubernetes ---
 environment=$BUILD/deploy-clients
 if [ ! -e "$environment/made" ]; then
-    { python3 -m venv "$environment" && timeout 200 "$environment/bin/python" -m pip install -q --retries 0 --timeout 10 kubernetes-validate==1.37.0; } >"$scratch/venv.log" 2>&1 &&
+    {
+        python3 -m venv "$environment" && timeout 200 "$environment/bin/python" \
+            -m pip install -q --retries 0 --timeout 10 kubernetes-validate==1.37.0
+    } >"$scratch/venv.log" 2>&1 &&
         : >"$environment/made"
 fi
 [ -e "$environment/made" ] || {
@@ -84,7 +96,8 @@ for path in sorted(glob.glob(f"{deploy}/kubernetes/*.yaml") + [f"{deploy}/tfjob.
     for name, template, spec in pods(documents):
         pod = template["spec"]
         # of a TFJob the pods alone have a schema here; their restart policy is the replica's
-        check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {**pod, "restartPolicy": "Never"}}, f"{path}: {name}")
+        check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
+               "spec": {**pod, "restartPolicy": "Never"}}, f"{path}: {name}")
         container = pod["containers"][0]
         if container["image"] != "trainer:latest":
             wrong.append(f"{name}: image {container['image']}")
@@ -93,7 +106,8 @@ for path in sorted(glob.glob(f"{deploy}/kubernetes/*.yaml") + [f"{deploy}/tfjob.
         if (pod.get("restartPolicy") or spec.get("restartPolicy")) != "OnFailure":
             wrong.append(f"{name}: is not started again on failure")
         secrets |= {v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v}
-        print("\t".join([name, *(w.replace("\n", "\r") for w in container.get("command", []) + container.get("args", []))]))
+        print("\t".join([name, *(w.replace("\n", "\r")
+                                 for w in container.get("command", []) + container.get("args", []))]))
         for probe in ("readinessProbe", "livenessProbe"):
             if probe in container:
                 print("\t".join(["probe", *container[probe]["exec"]["command"]]))
@@ -107,7 +121,8 @@ for path in sorted(glob.glob(f"{deploy}/kubernetes/*.yaml") + [f"{deploy}/tfjob.
             service = next(s for s in documents if s["kind"] == "Service")
             port = service["spec"]["ports"][0]["port"]
             for key, job in ("PS_HOSTS", "trainer-ps"), ("WORKER_HOSTS", "trainer-worker"):
-                hosts = [f"{job}-{i}.{service['metadata']['name']}:{port}" for i in range(jobs[job]["completions"])]
+                hosts = [f"{job}-{i}.{service['metadata']['name']}:{port}"
+                         for i in range(jobs[job]["completions"])]
                 if d["data"][key] != ",".join(hosts) or jobs[job]["completions"] != jobs[job]["parallelism"]:
                     wrong.append(f"{key}: {d['data'][key]}, expected {hosts}")
                 if jobs[job]["template"]["spec"]["subdomain"] != service["metadata"]["name"]:
@@ -115,10 +130,12 @@ for path in sorted(glob.glob(f"{deploy}/kubernetes/*.yaml") + [f"{deploy}/tfjob.
 print(*wrong, sep="\n", file=sys.stderr)
 sys.exit(1 if wrong else 0)
 PYTHON
-"$environment/bin/python" -IS -c 'import sys, site; site.main(); exec(open(sys.argv.pop(1)).read())' pods.py "$deploy" >pods 2>wrong || fail "manifests: $(cat wrong)"
+"$environment/bin/python" -IS -c 'import sys, site; site.main(); exec(open(sys.argv.pop(1)).read())' \
+    pods.py "$deploy" >pods 2>wrong || fail "manifests: $(cat wrong)"
 grep -q trainer-worker pods || { fail "no pods: $(cat wrong)"; exit 1; }
 
-# The cluster of cluster.yaml, here: its names become addresses of this machine, its key a file; and one worker is asked to go.
+# The cluster of cluster.yaml, here: its names become addresses of this machine, its key a file; and one
+# worker is asked to go.
 "$TRAINER" keygen key >/dev/null || exit 1
 port=$(free_ports 4)
 PS_HOSTS=127.0.0.1:$port WORKER_HOSTS=127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2)),127.0.0.1:$((port + 3))
@@ -146,7 +163,8 @@ if grep -q 'cannot encrypt' ps.err; then for name in ps w0 w1 w2; do signal 9 $n
     ends 0 ps w0 w1 w2
     summary_is "the pods' words" 'lost_workers, round(epochs)' '(0, 100)'
     words_of trainer-ps # started again before, it goes on
-    grep -Eq -e '--out=run --restart-wait=[0-9]+$' <<<"${words[*]}" || fail "the ps does not go on: ${words[*]}"
+    grep -Eq -e '--out=run --restart-wait=[0-9]+$' <<<"${words[*]}" ||
+        fail "the ps does not go on: ${words[*]}"
 fi
 words_of tfjob-PS
 grep -q -e '--secret-file=key' <<<"${words[*]}" || fail "the TFJob has no key: ${words[*]}"

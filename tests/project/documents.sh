@@ -1,12 +1,13 @@
 #!/bin/bash
-# Every command of README.md and docs/ that starts with ./trainer runs, in a short form, and ends with exit code 0, or with the one
-# that the comment behind it names ("exit code 5").
+# Every command of README.md and docs/ that starts with ./trainer runs, in a short form, and ends with exit
+# code 0, or with the one that the comment behind it names ("exit code 5").
 #
-# The shell blocks of a document run from top to bottom as they stand, in an empty folder. Its ./trainer is the script below: it
-# takes out what makes a command long (epochs, examples, repetitions, tests) and what this machine does not have (GPUs, bf16), runs the
-# program, and notes the exit code. A process of a cluster goes to the background there, as in a terminal of its own; all of a block
-# end before the next block begins. Left out are blocks that build: they are followed by tests/bare-machine and project/stranger.
-# The data sets are noise in the right format, so accuracies mean nothing here.
+# The shell blocks of a document run from top to bottom as they stand, in an empty folder. Its ./trainer is
+# the script below: it takes out what makes a command long (epochs, examples, repetitions, tests) and what
+# this machine does not have (GPUs, bf16), runs the program, and notes the exit code. A process of a cluster
+# goes to the background there, as in a terminal of its own; all of a block end before the next block begins.
+# Left out are blocks that build: they are followed by tests/bare-machine and project/stranger. The data sets
+# are noise in the right format, so accuracies mean nothing here.
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
@@ -30,7 +31,8 @@ def chunk(name, data):
 def png(path, side, channels):
     lines = b"".join(b"\0" + r.randbytes(side * channels) for _ in range(side))
     with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0 if channels == 1 else 2, 0, 0, 0)) +
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8,
+                                                                     0 if channels == 1 else 2, 0, 0, 0)) +
                    chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
 png("files/digit.png", 60, 1)
 png("files/cat.png", 100, 3)
@@ -42,10 +44,13 @@ for name in "daisy", "rose":
 with open("files/table.csv", "w") as file:
     file.write("length,width,species\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(100)))
 with open("files/houses.csv", "w") as file:
-    file.write("rooms,area,price\n" + "".join(f"{i % 7},{i % 31},{1000 * (i % 7) + 50 * (i % 31)}\n" for i in range(100)))
-pixels, classes = npy((100, 28, 28), r.randbytes(78400), "|u1"), npy((100,), [i % 10 for i in range(100)], "|u1")
+    file.write("rooms,area,price\n" +
+               "".join(f"{i % 7},{i % 31},{1000 * (i % 7) + 50 * (i % 31)}\n" for i in range(100)))
+pixels, classes = npy((100, 28, 28), r.randbytes(78400), "|u1"), npy((100,), [i % 10 for i in range(100)],
+                                                                     "|u1")
 npz("files/mnist.npz", x_train=pixels, y_train=classes, x_test=pixels, y_test=classes)
-npz("files/houses.npz", x_train=npy((100, 2), range(200)), y_train=npy((100,), [3 * i for i in range(100)]), x_test=npy((10, 2), range(20)), y_test=npy((10,), [3 * i for i in range(10)]))
+npz("files/houses.npz", x_train=npy((100, 2), range(200)), y_train=npy((100,), [3 * i for i in range(100)]),
+    x_test=npy((10, 2), range(20)), y_test=npy((10,), [3 * i for i in range(10)]))
 npz("files/table.npz", data=npy((100, 2), range(200)), target=npy((100,), [i % 3 for i in range(100)], "<i8"))
 for name, data in (("images", pixels), ("labels", classes)):
     with open(f"files/{name}.npy", "wb") as file:
@@ -56,17 +61,22 @@ mkdir served && cp "$root"/datasets/embedded/iris_*.csv served/ || exit 1
 # --- what this machine and this build have ---
 export PROGRAM=$TRAINER TRAINER_DATA=$scratch/data
 GPUS=$("$TRAINER" devices | grep -Ec '^gpu:[0-9]')
-"$TRAINER" --precision=bf16 --dataset=digits:take=32 --epochs=1 --quiet --out=bf16 >out 2>err && BF16=1 || BF16=''
+"$TRAINER" --precision=bf16 --dataset=digits:take=32 --epochs=1 --quiet --out=bf16 >out 2>err && BF16=1 ||
+    BF16=''
 PICTURES=$("$TRAINER" predict --help | grep PNG)
 PNG=$(grep -e -DTRAINER_PNG=1 "$BUILD/flags")
 UCX=1
-"$TRAINER" --job=worker --task=0 --ps-hosts=127.0.0.1:1 --worker-hosts=127.0.0.1:2 --link=ucx --start-timeout=0.1 >out 2>err
+"$TRAINER" --job=worker --task=0 --ps-hosts=127.0.0.1:1 --worker-hosts=127.0.0.1:2 --link=ucx \
+    --start-timeout=0.1 >out 2>err
 tail -n 1 err | grep -Eq 'this build has no UCX|libucp' && UCX=''
 ABSENT=''
-for option in --homes --links --deterministic; do "$TRAINER" train --help | grep -q -e "^ *$option" || ABSENT+=" $option"; done
+for option in --homes --links --deterministic; do
+    "$TRAINER" train --help | grep -q -e "^ *$option" || ABSENT+=" $option"
+done
 SERVER=''
 if "$TRAINER" --help | grep -q '^  fetch '; then
-    limit=600 start server python3 "$tests/serve.py" served log # for as long as the documents take, not for one command
+    # For as long as the documents take, not for one command.
+    limit=600 start server python3 "$tests/serve.py" served log
     wait_until test -s server.out
     SERVER=http://127.0.0.1:$(cat server.out)/good
 fi
@@ -150,7 +160,8 @@ if [ -n "$cluster" ]; then run & else run; fi
 SHORTENED
 chmod +x shortened
 
-# The shell blocks of a document that call ./trainer, `settle` behind each; a JSON block is the file cluster.json.
+# The shell blocks of a document that call ./trainer, `settle` behind each; a JSON block is the
+# file cluster.json.
 commands_of() { # file
     awk '
         /^ *```/ && !kind { kind = substr($0, index($0, "```") + 3); block = ""; next }
@@ -173,7 +184,8 @@ commands_of() { # file
 with_free_ports() { # of the script from standard input
     local script address addresses port
     script=$(cat)
-    mapfile -t addresses < <(grep -Eo '\b([a-z]|localhost|[0-9]+(\.[0-9]+){3}):[0-9]{4,5}\b' <<<"$script" | sort -u)
+    mapfile -t addresses \
+        < <(grep -Eo '\b([a-z]|localhost|[0-9]+(\.[0-9]+){3}):[0-9]{4,5}\b' <<<"$script" | sort -u)
     if [ ${#addresses[@]} -gt 0 ]; then
         port=$(free_ports ${#addresses[@]}) || exit 1
         for address in "${addresses[@]}"; do
@@ -187,21 +199,25 @@ with_free_ports() { # of the script from standard input
 run_document() { # file, folder to run in; prints what is wrong, and at the end how many commands there were
     local file=$1 note notes name count=0
     name=${file#"$root"/}
-    mkdir -p "$2/notes" && cd "$2" && cp -R "$scratch"/files/* . && ln -s "$root/models" . && cp "$scratch/shortened" trainer || exit 1
+    mkdir -p "$2/notes" && cd "$2" && cp -R "$scratch"/files/* . && ln -s "$root/models" . &&
+        cp "$scratch/shortened" trainer || exit 1
     notes=$PWD/notes
     {
         echo 'settle() { for note in "$NOTES"/*.typed; do until [ -e "${note%.typed}.code" ]; do sleep 0.02; done; done; }'
         commands_of "$file" | with_free_ports
     } >script
-    NOTES=$notes LIMIT=$limit bash script >script.out 2>script.err </dev/null || echo "$name: $(tail -n 1 script.err)"
+    NOTES=$notes LIMIT=$limit bash script >script.out 2>script.err </dev/null ||
+        echo "$name: $(tail -n 1 script.err)"
     for note in "$notes"/*.typed; do
         [ -e "$note" ] || continue
         note=${note%.typed} count=$((count + 1))
         cmp -s "$note.code" "$note.expected" ||
-            printf '%s: exit code %s, expected %s, of %s\n    run as %s: %s\n' "$name" "$(cat "$note.code")" "$(cat "$note.expected")" \
-                "$(cat "$note.typed")" "$(cat "$note.ran")" "$(tail -n 3 "$note.err")"
+            printf '%s: exit code %s, expected %s, of %s\n    run as %s: %s\n' "$name" "$(cat "$note.code")" \
+                "$(cat "$note.expected")" "$(cat "$note.typed")" "$(cat "$note.ran")" \
+                "$(tail -n 3 "$note.err")"
     done
-    grep -Hn '^ *\(TF_CONFIG=.* \)\?trainer ' "$file" /dev/null && echo "$name: a command starts with trainer, not ./trainer"
+    grep -Hn '^ *\(TF_CONFIG=.* \)\?trainer ' "$file" /dev/null &&
+        echo "$name: a command starts with trainer, not ./trainer"
     echo $count >count
 }
 
@@ -214,7 +230,8 @@ cat >wrong.md <<'WRONG'
 ```
 WRONG
 (run_document "$scratch/wrong.md" wrong) >wrong.out
-[ "$(cat wrong/count)" = 3 ] && [ "$(grep -c 'exit code 2, expected 0, of ./trainer --no-such-option' wrong.out)" -eq 1 ] &&
+[ "$(cat wrong/count)" = 3 ] &&
+    [ "$(grep -c 'exit code 2, expected 0, of ./trainer --no-such-option' wrong.out)" -eq 1 ] &&
     [ "$(grep -c '^[^ ]*: ' wrong.out)" -eq 1 ] || fail "a wrong document: $(cat wrong.out)"
 
 # --- all documents, at once ---
@@ -228,7 +245,8 @@ wait "${runs[@]}"
 for ((n = 0; n < ${#documents[@]}; n++)); do
     [ ! -s "document.$n.out" ] || fail "$(cat "document.$n.out")"
     case ${documents[n]} in
-    */README.md | */cluster.md | */recipes.md) [ "$(cat "document.$n/count")" -ge 5 ] || fail "${documents[n]}: fewer than five commands" ;;
+    */README.md | */cluster.md | */recipes.md)
+        [ "$(cat "document.$n/count")" -ge 5 ] || fail "${documents[n]}: fewer than five commands" ;;
     esac
 done
 [ -z "$SERVER" ] || { signal 9 server && finish server; }
@@ -246,7 +264,8 @@ for document in "${documents[@]}"; do
 done
 
 # --- NOTICE names every library that the program is linked with, and every file that is embedded in it ---
-for thing in $(readelf -d "$TRAINER" | sed -n 's/.*(NEEDED).*\[\(lib[^.]*\)\..*/\1/p') $(cd "$root/datasets/embedded" && ls ./*.csv*); do
+for thing in $(readelf -d "$TRAINER" | sed -n 's/.*(NEEDED).*\[\(lib[^.]*\)\..*/\1/p') \
+    $(cd "$root/datasets/embedded" && ls ./*.csv*); do
     case $thing in libasan | libubsan | libtsan) continue ;; esac # a sanitizer's
     tr ' ,' '\n\n' <"$root/NOTICE" | grep -Fqx "${thing#./}" || fail "NOTICE does not name $thing"
 done

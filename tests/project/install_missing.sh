@@ -1,7 +1,7 @@
 #!/bin/bash
-# tests/install-missing on machines of every kind: root or not, with sudo or not, everything there or nothing, package lists that
-# are old, packages that do not exist. The machine is made up: a PATH with stand-ins for apt-get, sudo, id and the compiler, whose
-# headers are the files in has/.
+# tests/install-missing on machines of every kind: root or not, with sudo or not, everything there or nothing,
+# package lists that are old, packages that do not exist. The machine is made up: a PATH with stand-ins for
+# apt-get, sudo, id and the compiler, whose headers are the files in has/.
 set -u
 script=$(cd "$(dirname "$0")/.." && pwd)/install-missing
 scratch=$(mktemp -d) || exit 1
@@ -17,7 +17,9 @@ fail() {
 }
 
 mkdir tools || exit 1
-for tool in bash sh env basename mktemp rm sed grep tail head cat touch tr mkdir setsid; do ln -s "$(command -v $tool)" tools/$tool || exit 1; done
+for tool in bash sh env basename mktemp rm sed grep tail head cat touch tr mkdir setsid; do
+    ln -s "$(command -v $tool)" tools/$tool || exit 1
+done
 
 # Each package brings a header, a command or a file.
 brings='make=make binutils=ar gcc=gcc libc6-dev=stdio.h zlib1g-dev=zlib.h libdnnl-dev=oneapi_dnnl_dnnl.h
@@ -79,11 +81,13 @@ END
 run() { # expected code, pattern of standard output, of standard error (each the whole of it), then arguments
     local want=$1 said=$2 complained=$3 code
     shift 3
-    PATH=$scratch/fakes:$scratch/bin:$scratch/tools setsid sh "$script" "$@" >out 2>err </dev/null # away from any terminal
+    # Away from any terminal.
+    PATH=$scratch/fakes:$scratch/bin:$scratch/tools setsid sh "$script" "$@" >out 2>err </dev/null
     code=$?
     [ $code -eq "$want" ] || fail "$label: exit code $code, expected $want: $(cat out err)"
     [[ $(tr '\n' '|' <out) =~ ^($said)$ ]] || fail "$label: said: $(cat out); expected: $said"
-    [[ $(tr '\n' '|' <err) =~ ^($complained)$ ]] || fail "$label: complained: $(cat err); expected: $complained"
+    [[ $(tr '\n' '|' <err) =~ ^($complained)$ ]] ||
+        fail "$label: complained: $(cat err); expected: $complained"
 }
 
 calls() { # expected commands of apt-get, by their first word and packages
@@ -117,14 +121,18 @@ machine user "" "" "$must $may"
 run 0 "installing $must $may\\|" ''
 
 label="no oneDNN, no stb, no libjpeg-turbo, no libpng"
-machine root "make ar gcc stdio.h" "" "$must libcurl4-openssl-dev libssl-dev ca-certificates libprotobuf-c-dev protobuf-c-compiler libhdf5-dev"
+machine root "make ar gcc stdio.h" "" \
+    "$must libcurl4-openssl-dev libssl-dev ca-certificates libprotobuf-c-dev protobuf-c-compiler libhdf5-dev"
 run 0 'installing zlib1g-dev [^|]*\|libdnnl-dev is not here and cannot be installed; building without oneDNN, slower\|libstb-dev is not here and cannot be installed; building without trainer predict of pictures and --dataset=pictures\|libturbojpeg0-dev is not here and cannot be installed; JPEGs are decoded by stb_image, slower\|libpng-dev is not here and cannot be installed; trainer show draws in the terminal only\|' ''
-for header in zlib.h curl_curl.h openssl_evp.h ca-certificates; do [ -e has/$header ] || fail "$label: $header did not come"; done
+for header in zlib.h curl_curl.h openssl_evp.h ca-certificates; do
+    [ -e has/$header ] || fail "$label: $header did not come"
+done
 [ "$(grep -c '^update' calls)" -eq 1 ] || fail "$label: $(grep -c '^update' calls) updates"
 
 label="the compiler cannot be had"
 machine root "make ar stdio.h zlib.h" "" "$may"
-run 1 'installing [^|]*\|' 'install-missing: cannot install gcc libc6-dev zlib1g-dev: E: Unable to locate package gcc\|'
+run 1 'installing [^|]*\|' \
+    'install-missing: cannot install gcc libc6-dev zlib1g-dev: E: Unable to locate package gcc\|'
 
 label="no sudo, the compiler is missing"
 machine nosudo "make ar" "$must $may" ""
@@ -158,8 +166,10 @@ label="another compiler, a further package"
 machine root "$all_there" "$must $may clang python3" ""
 CC=clang run 0 'installing clang libc6-dev [^|]*python3 [^|]*\|' '' python3=python3 gcc=gcc-no
 
-# --- who installs by hand is told the same packages: README.md's line of them, and python3, which the tests need ---
-listed=$(sed -n '/^apt-get install /,/[^\\]$/p' "$(dirname "$script")/../README.md" | tr -s ' \\' '\n' | sed '1,2d' | sort)
+# --- who installs by hand is told the same packages: README.md's line of them, and python3, which the tests
+# need ---
+listed=$(sed -n '/^apt-get install /,/[^\\]$/p' "$(dirname "$script")/../README.md" | tr -s ' \\' '\n' |
+    sed '1,2d' | sort)
 expected=$(tr ' ' '\n' <<<"$must $may python3" | sort)
 [ "$listed" = "$expected" ] || fail "README.md's packages: $(comm -3 <(echo "$listed") <(echo "$expected"))"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# tests/mutate, on a small tree of its own: what it says of a bug that is found, of one that is not, and of entries that fit no longer,
-# and that it leaves the tree as it was. Then that the entries of tests/mutations can be read.
+# tests/mutate, on a small tree of its own: what it says of a bug that is found, of one that is not, and of
+# entries that fit no longer, and that it leaves the tree as it was. Then that the entries of tests/mutations
+# can be read.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"

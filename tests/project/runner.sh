@@ -1,5 +1,6 @@
 #!/bin/bash
-# tests/runner counts what passes, fails, hangs and skips, and says so by its exit code: a runner that cannot fail proves nothing.
+# tests/runner counts what passes, fails, hangs and skips, and says so by its exit code: a runner that cannot
+# fail proves nothing.
 set -u
 tests=$(cd "$(dirname "$0")/.." && pwd)
 tree=$(mktemp -d) || exit 1
@@ -19,7 +20,8 @@ make_test() { # file, body
     chmod +x "$tree/$1"
 }
 
-expect() { # exit code, last line, then lines that must be there as patterns; the arguments of tests/runner come from $names
+expect() { # exit code, last line, then lines that must be there as patterns; the arguments of tests/runner
+    # come from $names
     local want=$1 last=$2 output code
     shift 2
     # shellcheck disable=SC2086 # several names
@@ -37,8 +39,10 @@ make_test build/tests/base/good.o 'exit 1' # not a test
 make_test build/tests/other 'exit 1' # nor what is in no folder
 make_test tests/setup.sh 'exit 1'
 # shellcheck disable=SC2016 # for the test to expand
-make_test tests/store/script.sh '[ "$TRAINER" = "'"$tree"'/trainer" ] && [ "$BUILD" = "'"$tree"'/build" ] && [ "$PWD" = "'"$tree"'" ]'
-expect 0 "2 passed, 0 failed, 0 skipped" 'ok   base/good \([0-9]+\.[0-9] s, [0-9]+\.[0-9] s of work\)' 'ok   store/script \(.*\)'
+make_test tests/store/script.sh \
+    '[ "$TRAINER" = "'"$tree"'/trainer" ] && [ "$BUILD" = "'"$tree"'/build" ] && [ "$PWD" = "'"$tree"'" ]'
+expect 0 "2 passed, 0 failed, 0 skipped" 'ok   base/good \([0-9]+\.[0-9] s, [0-9]+\.[0-9] s of work\)' \
+    'ok   store/script \(.*\)'
 make_test build/tests/base/bad 'echo first; echo "words of it" >&2; exit 3'
 expect 1 "2 passed, 1 failed, 0 skipped" 'FAIL base/bad: exit code 3 .*' '     \| first' '     \| words of it'
 names="base/good"
@@ -47,7 +51,8 @@ names="store/hangs store/crashes"
 make_test build/tests/store/hangs 'sleep 30'
 # shellcheck disable=SC2016 # for the test to expand
 make_test build/tests/store/crashes 'kill -SEGV $$'
-expect 1 "0 passed, 2 failed, 0 skipped" 'FAIL store/hangs: took more than 1 s.*' 'FAIL store/crashes: exit code 139 .*'
+expect 1 "0 passed, 2 failed, 0 skipped" 'FAIL store/hangs: took more than 1 s.*' \
+    'FAIL store/crashes: exit code 139 .*'
 names="store/skips"
 make_test build/tests/store/skips 'echo more; echo "no GPU here"; exit 77'
 expect 1 "0 passed, 1 failed, 0 skipped" 'FAIL store/skips: skipped itself, .*: no GPU here'
@@ -66,7 +71,8 @@ printf '# a comment\nbase/c\nbase/gone\nbase/b\n' >"$tree/tests/longest"
 TEST_JOBS=1 expect 0 "4 passed, 0 failed, 0 skipped"
 [ "$(tr '\n' ' ' <"$tree/begun")" = 'c b program b a ' ] || fail "begun in this order: $(cat "$tree/begun")"
 while read -r name; do
-    [[ $name == '#'* ]] || [ -e "$tests/$name.sh" ] || [ -e "$tests/$name.c" ] || fail "tests/longest: there is no $name"
+    [[ $name == '#'* ]] || [ -e "$tests/$name.sh" ] || [ -e "$tests/$name.c" ] ||
+        fail "tests/longest: there is no $name"
 done <"$tests/longest"
 
 [ $failures -eq 0 ]

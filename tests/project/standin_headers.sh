@@ -1,6 +1,7 @@
 #!/bin/bash
-# The stand-in's headers say what CUDA's say, where CUDA is installed: every enumerator and every macro that is a number has the
-# real value, every call the real type, and structures that are filled in have their fields in the real places.
+# The stand-in's headers say what CUDA's say, where CUDA is installed: every enumerator and every macro that
+# is a number has the real value, every call the real type, and structures that are filled in have their
+# fields in the real places.
 set -u
 fail() {
     echo "standin_headers: $*" >&2

@@ -1,13 +1,17 @@
 #!/bin/bash
-# A strategy by somebody who knows only docs/strategies.md, and an output: tests/self-apply.c is copied into strategies/ of a copy of the sources, and with
-# no other edit it is listed, trains, has its row in a comparison and passes the tests; each promise that is made false fails there
-# by name. tests/worst.c, copied into src/outputs/, is told of every step. The copy takes over the objects that are built already, so only the new file, the tables and the programs are made.
+# A strategy by somebody who knows only docs/strategies.md, and an output: tests/self-apply.c is copied into
+# strategies/ of a copy of the sources, and with no other edit it is listed, trains, has its row in a
+# comparison and passes the tests; each promise that is made false fails there by name. tests/worst.c, copied
+# into src/outputs/, is told of every step. The copy takes over the objects that are built already, so only
+# the new file, the tables and the programs are made.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
 : "${BUILD:?expected the build folder}"
 flags=$(<"$BUILD/flags") || exit 1
-case $flags in *-fsanitize=*) echo "built with a sanitizer: the build of a copy would take too long" && exit 77 ;; esac
+case $flags in
+*-fsanitize=*) echo "built with a sanitizer: the build of a copy would take too long" && exit 77 ;;
+esac
 tree=$scratch
 unset MAKEFLAGS MFLAGS MAKELEVEL # what the make that runs the tests was told is not for the one in the copy
 
@@ -22,11 +26,14 @@ copy_tree() {
         if [ -e "$BUILD/$folder" ]; then cp -a "$BUILD/$folder" "$tree/build/" || exit 1; fi
     done
     for folder in engine strategies; do
-        mkdir -p "$tree/build/tests/$folder" && cp -a "$BUILD/tests/$folder"/*.[od] "$tree/build/tests/$folder/" || exit 1
+        mkdir -p "$tree/build/tests/$folder" &&
+            cp -a "$BUILD/tests/$folder"/*.[od] "$tree/build/tests/$folder/" || exit 1
     done
     # The dependencies name objects in the build folder, whatever that was.
     for folder in src strategies models datasets tests cuda; do
-        [ ! -e "$tree/build/$folder" ] || find "$tree/build/$folder" -name '*.d' -exec sed -i "1s#^[^:]*/$folder/#build/$folder/#" {} + || exit 1
+        [ ! -e "$tree/build/$folder" ] ||
+            find "$tree/build/$folder" -name '*.d' -exec sed -i "1s#^[^:]*/$folder/#build/$folder/#" {} + ||
+            exit 1
     done
     cd "$tree" || exit 1
 }
@@ -39,8 +46,11 @@ build() { # what...: with the compiler and the flags of $BUILD
     local werror=0
     case $flags in *-Werror*) werror=1 ;; esac
     make -j2 CC="${flags%% -std=*}" WERROR=$werror MARCH="$(setting '-march=[^ ]+')" \
-        ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" TLS="$(setting '-DTRAINER_TLS=[01]')" \
-        CUDA="$(setting '-DTRAINER_CUDA=[01]')" STB="$(setting '-DTRAINER_STB=[01]')" TURBO="$(setting '-DTRAINER_TURBO=[01]')" PROTOBUF="$(setting '-DTRAINER_PROTOBUF=[01]')" PNG="$(setting '-DTRAINER_PNG=[01]')" HDF5="$(setting '-DTRAINER_HDF5=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
+        ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" \
+        TLS="$(setting '-DTRAINER_TLS=[01]')" CUDA="$(setting '-DTRAINER_CUDA=[01]')" \
+        STB="$(setting '-DTRAINER_STB=[01]')" TURBO="$(setting '-DTRAINER_TURBO=[01]')" \
+        PROTOBUF="$(setting '-DTRAINER_PROTOBUF=[01]')" PNG="$(setting '-DTRAINER_PNG=[01]')" \
+        HDF5="$(setting '-DTRAINER_HDF5=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
 }
 
 programs="strategies/strategies strategies/reads engine/training"
@@ -55,13 +65,17 @@ build all $(printf 'build/tests/%s ' $programs)
 grep -q '^  self-apply  ' out || fail "not listed: $(cat out)"
 ./trainer --strategy=self-apply --out=run >out 2>err || fail "training failed: $(cat err)"
 awk '/^Test-Accuracy: / { found = $2 >= 0.85 } END { exit !found }' out || fail "not trained: $(cat out)"
-./trainer --outputs=csv,worst --epochs=2 --log-every=1 --out=told --quiet >out 2>err || fail "with an output of its own: $(cat err)"
+./trainer --outputs=csv,worst --epochs=2 --log-every=1 --out=told --quiet >out 2>err ||
+    fail "with an output of its own: $(cat err)"
 highest=$(awk -F, 'NR > 1 && $6 > most { most = $6 } END { printf "%.4f", most }' told/steps.csv)
-[ "$(printf '%.4f' "$(cat told/worst.txt)")" = "$highest" ] || fail "the output found $(cat told/worst.txt), steps.csv has $highest"
+[ "$(printf '%.4f' "$(cat told/worst.txt)")" = "$highest" ] ||
+    fail "the output found $(cat told/worst.txt), steps.csv has $highest"
 [ ! -e run/worst.txt ] || fail "an output that was not chosen was told"
-./trainer bench --strategies=all --repeats=1 --epochs=2 --out=compared >out 2>err || fail "bench failed: $(cat err)"
+./trainer bench --strategies=all --repeats=1 --epochs=2 --out=compared >out 2>err ||
+    fail "bench failed: $(cat err)"
 [ "$(grep -c '^self-apply ' out)" -eq 2 ] || fail "not in the two tables of bench: $(cat out)"
-grep -Eq '^self-apply,1,[0-9]+,0,' compared/runs.csv || fail "no run of its own: $(cut -c1-60 compared/runs.csv)"
+grep -Eq '^self-apply,1,[0-9]+,0,' compared/runs.csv ||
+    fail "no run of its own: $(cut -c1-60 compared/runs.csv)"
 
 # --- it passes; the long one meanwhile ---
 cp build/tests/strategies/strategies kept && { ./kept >kept.out 2>&1 & } && child=$!
@@ -73,7 +87,8 @@ done
 false_promise() { # test, edit, words of the complaint
     local codes
     sed "$2" "$root/tests/self-apply.c" >strategies/self-apply.c
-    [ "$(diff "$root/tests/self-apply.c" strategies/self-apply.c | grep -c '^>')" -eq 1 ] || fail "$2: not an edit of one line"
+    [ "$(diff "$root/tests/self-apply.c" strategies/self-apply.c | grep -c '^>')" -eq 1 ] ||
+        fail "$2: not an edit of one line"
     build "build/tests/$1"
     "build/tests/$1" 2>&1 | head -n 1 >out # which ends it early
     codes=("${PIPESTATUS[@]}")
@@ -91,7 +106,8 @@ child=
 shown=$(awk '/^```/ { c = $0 == "```c"; next } c' "$root/docs/strategies.md")
 [ -n "$shown" ] || fail "docs/strategies.md shows nothing of a strategy"
 while IFS= read -r line; do
-    grep -Fqx -e "$line" "$root/tests/self-apply.c" || fail "docs/strategies.md shows a line that the file has not: $line"
+    grep -Fqx -e "$line" "$root/tests/self-apply.c" ||
+        fail "docs/strategies.md shows a line that the file has not: $line"
 done <<<"$shown"
 
 [ $failures -eq 0 ]

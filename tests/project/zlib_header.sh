@@ -1,6 +1,7 @@
 #!/bin/bash
-# A build on a machine that has zlib and not its header (src/base/zlib): what is declared there is what zlib's own header says, and
-# everything that uses zlib compiles with it, links with the library alone, and reads gzip.
+# A build on a machine that has zlib and not its header (src/base/zlib): what is declared there is what
+# zlib's own header says, and everything that uses zlib compiles with it, links with the library alone, and
+# reads gzip.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 2
@@ -18,20 +19,28 @@ fail() {
 # --- values and layouts ---
 {
     printf '#include <zlib.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n'
-    for name in $(sed -n 's/^#define \(Z_[A-Z_]*\) .*/\1/p' $ours/zlib.h); do printf '    printf("%s %%d\\n", %s);\n' "$name" "$name"; done
-    for type in z_stream uInt uLong z_size_t gzFile Bytef; do printf '    printf("%s %%zu\\n", sizeof(%s));\n' $type $type; done
-    for field in $(sed -n '/^typedef struct z_stream_s/,/^}/ s/^ .*[ *(]\([a-z_]*\)\(;\|)(.*\)$/\1/p' $ours/zlib.h); do
+    for name in $(sed -n 's/^#define \(Z_[A-Z_]*\) .*/\1/p' $ours/zlib.h); do
+        printf '    printf("%s %%d\\n", %s);\n' "$name" "$name"
+    done
+    for type in z_stream uInt uLong z_size_t gzFile Bytef; do
+        printf '    printf("%s %%zu\\n", sizeof(%s));\n' $type $type
+    done
+    for field in $(sed -n '/^typedef struct z_stream_s/,/^}/ s/^ .*[ *(]\([a-z_]*\)\(;\|)(.*\)$/\1/p' \
+        $ours/zlib.h); do
         printf '    printf("%s %%zu\\n", offsetof(z_stream, %s));\n' "$field" "$field"
     done
     printf '    return 0;\n}\n'
 } >"$scratch/values.c"
 [ "$(grep -c offsetof "$scratch/values.c")" -ge 14 ] || fail "fields not found: $(cat "$scratch/values.c")"
-gcc -o "$scratch/theirs" "$scratch/values.c" && gcc -I $ours -o "$scratch/ours" "$scratch/values.c" || fail "the values do not compile"
+gcc -o "$scratch/theirs" "$scratch/values.c" && gcc -I $ours -o "$scratch/ours" "$scratch/values.c" ||
+    fail "the values do not compile"
 "$scratch/theirs" >"$scratch/theirs.txt" && "$scratch/ours" >"$scratch/ours.txt"
 diff "$scratch/ours.txt" "$scratch/theirs.txt" || fail "< has other values than zlib's header >"
 
 # --- calls: one that is declared a second time, in another type, is an error ---
-{ echo '#include <zlib.h>' && sed -n '/^\/\* calls \*\/$/,/^\/\* end of calls \*\/$/p' $ours/zlib.h; } >"$scratch/calls.c"
+{
+    echo '#include <zlib.h>' && sed -n '/^\/\* calls \*\/$/,/^\/\* end of calls \*\/$/p' $ours/zlib.h
+} >"$scratch/calls.c"
 [ "$(grep -c ';$' "$scratch/calls.c")" -ge 12 ] || fail "no calls found"
 gcc -fsyntax-only "$scratch/calls.c" || fail "a call is not as in zlib's header"
 
@@ -42,7 +51,8 @@ for source in $sources src/base/{cgroup,error,file,memory}.c; do
     case $source in */fetch.c) continue ;; esac # which needs libcurl, too
     objects+=("$scratch/build/${source%.c}.o")
 done
-make ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 WERROR=1 B="$scratch/build" "${objects[@]}" >"$scratch/out" 2>&1 || fail "ZLIB=0: $(tail -n 5 "$scratch/out")"
+make ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 WERROR=1 B="$scratch/build" \
+    "${objects[@]}" >"$scratch/out" 2>&1 || fail "ZLIB=0: $(tail -n 5 "$scratch/out")"
 cat >"$scratch/main.c" <<'END'
 #include <stdio.h>
 #include "src/base/error.h"
@@ -63,8 +73,12 @@ int main(int count, char **arguments) {
 END
 gzip -c README.md >"$scratch/readme.gz"
 head -c 1000 "$scratch/readme.gz" >"$scratch/cut.gz"
-make -n ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 B="$scratch/build" "$scratch/build/trainer" 2>/dev/null | grep -qe '-l:libz.so.1 ' || fail "make ZLIB=0 links with what needs a header's package"
-gcc -I. -o "$scratch/read" "$scratch/main.c" "$scratch"/build/src/{base/{cgroup,error,file,file_reader,memory},data/gunzip}.o -l:libz.so.1 || fail "not linked"
+make -n ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 B="$scratch/build" \
+    "$scratch/build/trainer" 2>/dev/null | grep -qe '-l:libz.so.1 ' ||
+    fail "make ZLIB=0 links with what needs a header's package"
+gcc -I. -o "$scratch/read" "$scratch/main.c" \
+    "$scratch"/build/src/{base/{cgroup,error,file,file_reader,memory},data/gunzip}.o -l:libz.so.1 ||
+    fail "not linked"
 "$scratch/read" "$scratch/readme.gz" | cmp - README.md || fail "gzip is not read"
 "$scratch/read" <"$scratch/readme.gz" | cmp - README.md || fail "gzip in memory is not read"
 "$scratch/read" README.md | cmp - README.md || fail "a plain file is not read"
