@@ -49,7 +49,12 @@ if grep -q -e -fsanitize= "$BUILD/flags"; then
 #!/bin/bash
 [ "$1" != --version ] || { echo "a make"; exit 0; }
 missing=0
-for target; do case $target in -* | *=*) ;; *) [ -x "$target" ] || { echo "*** $target is missing"; missing=2; } ;; esac; done
+for target; do
+    case $target in
+    -* | *=*) ;;
+    *) [ -x "$target" ] || { echo "*** $target is missing"; missing=2; } ;;
+    esac
+done
 exit $missing
 END
 fi

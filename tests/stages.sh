@@ -68,9 +68,11 @@ format_check() {
 
 # What has no part in a compiler's or a sanitizer's business: installing, formats that others read, words on a
 # terminal, tools.
-apart="project/zlib_header project/install project/install_missing project/demo project/floors project/stranger project/standin_headers \
-project/cuda project/cuda_search cuda/registers project/documents project/mutate library/symbols library/python formats/safetensors exports/clients imports/clients imports/onnx_clients imports/optimizer_clients datasets/npz_numpy datasets/elsewhere outputs/tensorboard_reader outputs/terminal \
-commands/help commands/completions"
+apart="project/zlib_header project/install project/install_missing project/demo project/floors \
+    project/stranger project/standin_headers project/cuda project/cuda_search cuda/registers \
+    project/documents project/mutate library/symbols library/python formats/safetensors exports/clients \
+    imports/clients imports/onnx_clients imports/optimizer_clients datasets/npz_numpy datasets/elsewhere \
+    outputs/tensorboard_reader outputs/terminal commands/help commands/completions"
 
 # What must work without oneDNN, libcurl, stb_image, libpng, UCX and CUDA, of which no trace may be left, on
 # any processor of the architecture; and warnings of clang.

@@ -82,7 +82,8 @@ same_weights "two devices" run alone
 # --- what the training is, is said at the parameter server alone: its workers build what it has ---
 first_loss() { awk -F , '$2 == 0 && $5 == 1 { print $6 }' "$1/steps.csv"; } # of worker 0
 new_cluster 1 2
-decayed="$small --epochs=1 --quiet --strategy=sync --decay=0.1 --clip=0.5 --shards=3 --shard-by=round-robin --average=0.9 --optimizer=adam"
+decayed="$small --epochs=1 --quiet --strategy=sync --decay=0.1 --clip=0.5 --shards=3 --shard-by=round-robin \
+    --average=0.9 --optimizer=adam"
 start_ps $decayed
 for w in 0 1; do
     start worker$w "$TRAINER" --job=worker --task=$w $hosts --devices=cpu:0 --threads=1 --quiet

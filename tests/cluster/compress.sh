@@ -82,7 +82,8 @@ PYTHON
         for ((i = servers - 1; i >= 0; i--)); do
             more="--resume=half"
             [ $i -eq 0 ] ||
-                more="$task --epochs=4 --optimizer=adam:rate=0.003 --average=0.9 --compress=$name --out=elsewhere --replace"
+                more="$task --epochs=4 --optimizer=adam:rate=0.003 --average=0.9 \
+                    --compress=$name --out=elsewhere --replace"
             start ps$i "$TRAINER" --job=ps --task=$i $hosts $more --quiet --threads=1 --kernels=reference \
                 --timeout=20
             names+=" ps$i"
@@ -90,7 +91,8 @@ PYTHON
         for i in 0 1; do
             more=
             [ "$servers" -gt 0 ] ||
-                more="$task --epochs=4 --optimizer=adam:rate=0.003 --average=0.9 --compress=$name --replace --out=run"
+                more="$task --epochs=4 --optimizer=adam:rate=0.003 --average=0.9 \
+                    --compress=$name --replace --out=run"
             [ "$servers" -gt 0 ] || [ $i -gt 0 ] || more="--resume=half"
             start w$i "$TRAINER" --job=worker --task=$i $hosts $more --threads=1 --kernels=reference \
                 --quiet --timeout=20

@@ -62,9 +62,11 @@ wire_of() { # shards, at the leader, times
 # What the workers have each adds up to what all have. The log has the staleness at the leader's shards.
 adds_up='rows == steps == sum(w["steps"] for w in per_worker)
     and abs(staleness["mean"] * steps - sum(w["staleness_mean"] * w["steps"] for w in per_worker)) < 1e-6
-    and staleness["max"] == max(w["staleness_max"] for w in per_worker) >= max(int(r["staleness"]) for r in log)
+    and staleness["max"] == max(w["staleness_max"] for w in per_worker)
+        >= max(int(r["staleness"]) for r in log)
     and 0 <= staleness["p50"] <= staleness["p99"] <= staleness["max"]
-    and 0 <= wire_sent + wire_received - sum(int(r["wire_bytes"]) for r in log) <= (wire_sent if strategy.startswith(("local-sgd", "easgd")) else 128 * 8)'
+    and 0 <= wire_sent + wire_received - sum(int(r["wire_bytes"]) for r in log)
+        <= (wire_sent if strategy.startswith(("local-sgd", "easgd")) else 128 * 8)'
 adds_up=${adds_up//$'\n'/}
 
 others_are_named() { # victim's pattern, names...: all say it, or name one of them that does: it may have

@@ -71,7 +71,8 @@ PYTHON
 }
 
 for more in '' --no-shared-memory; do # UCX's own shared memory; its TCP
-    hosts="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port,127.0.0.1:$((worker_port + 1)) --link=ucx $more"
+    hosts="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port,127.0.0.1:$((worker_port + 1)) \
+        --link=ucx $more"
     for victim in w1 ps; do
         rm -rf run
         start ps "$TRAINER" --job=ps --task=0 $hosts $endless --out=run

@@ -120,9 +120,9 @@ if not re.search(r"^logs, model and checkpoint go to run$", piped, re.M):
     fail(f"where the files are is not one line: {piped}")
 
 # --- rows that other programs read, too: folded on a terminal only; --explain has times that differ ---
-for rows in ["devices"], ["describe", "--model=alexnet",
-                          "--input=24x24x3"], ["--model=lenet", "--dataset=digits:take=64", "--epochs=1",
-                                               "--explain", "--quiet", "--replace", "--out=run"]:
+for rows in (["devices"], ["describe", "--model=alexnet", "--input=24x24x3"],
+             ["--model=lenet", "--dataset=digits:take=64", "--epochs=1", "--explain", "--quiet", "--replace",
+              "--out=run"]):
     shown = {columns: on_terminal(columns, [trainer] + rows)
              for columns in widths if columns >= 80 or "--explain" not in rows}
     piped = in_pipe([trainer] + rows)

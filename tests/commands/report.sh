@@ -95,7 +95,8 @@ read -r from length count <<<"$(python3 - <<'PYTHON'
 import csv
 rows = list(csv.DictReader(open("async/steps.csv")))
 ends = [float(r["time_s"]) for r in rows]
-begins = [e - sum(float(r[k]) for k in ("input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms")) / 1e3 for e, r in zip(ends, rows)]
+begins = [e - sum(float(r[k]) for k in ("input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms")) / 1e3
+          for e, r in zip(ends, rows)]
 begin, end = ends[len(ends) // 3], ends[2 * len(ends) // 3]
 # of those that compute in it
 def computes(b, r):
@@ -202,8 +203,10 @@ cp -r async killed && rm killed/summary.json &&
 report killed/report.html killed
 mkdir bare
 awk 'BEGIN {
-    print "update,staleness,wait_ms,push_ms,compute_ms,pull_ms,input_ms,loss,step,device,worker,time_s" # in any order
-    for (i = 1; i <= 101; i++) printf "%d,%d,1,1,6,1,1,0.5,%d,cpu:0,0,%.2f\n", i, (i > 100 ? 30 : i % 10), i, i / 100
+    # In any order.
+    print "update,staleness,wait_ms,push_ms,compute_ms,pull_ms,input_ms,loss,step,device,worker,time_s"
+    for (i = 1; i <= 101; i++)
+        printf "%d,%d,1,1,6,1,1,0.5,%d,cpu:0,0,%.2f\n", i, (i > 100 ? 30 : i % 10), i, i / 100
 }' >bare/steps.csv
 without='mistakes and filters' report bare/report.html bare
 cat >missing.py <<'PYTHON'
@@ -233,7 +236,8 @@ mkdir long
 awk 'BEGIN {
     print "time_s,worker,device,epoch,step,loss,learning_rate,examples,input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update,wire_bytes"
     for (i = 0; i < 200000; i++)
-        printf "%.6f,%d,cpu:%d,%d,%d,%.4f,0.1,32,0.1,0.2,0.5,0.1,0.1,%d,%d,0\n", (i + 4) / 4000, i % 4, i % 4, 1 + i / 1000, i / 4 + 1, 2 / (1 + i / 50000), i % 1000, i + 1
+        printf "%.6f,%d,cpu:%d,%d,%d,%.4f,0.1,32,0.1,0.2,0.5,0.1,0.1,%d,%d,0\n", (i + 4) / 4000, i % 4, i % 4,
+            1 + i / 1000, i / 4 + 1, 2 / (1 + i / 50000), i % 1000, i + 1
 }' >long/steps.csv
 without='mistakes and filters' report long/report.html long --length=1000
 [ "$(wc -c <long/report.html)" -lt 1000000 ] ||

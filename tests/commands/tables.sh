@@ -22,9 +22,8 @@ import random
 random.seed(1)
 rows = []
 for i in range(200):
-    city, age = random.choice(["Wien", "Graz", 'Sankt "X", oben',
-                               ""]), random.choice(["", "", f"{random.uniform(1, 80):.1f}"] +
-                                                   [f"{random.uniform(1, 80):.1f}"] * 5)
+    city, age = (random.choice(["Wien", "Graz", 'Sankt "X", oben', ""]),
+                 random.choice(["", "", f"{random.uniform(1, 80):.1f}"] + [f"{random.uniform(1, 80):.1f}"] * 5))
     rows.append((i, age, city, "1.2.2024", "yes" if city in ("Wien", "") else "no"))
 quoted = lambda t: '"' + t.replace('"', '""') + '"' if '"' in t or "," in t or ";" in t else t
 def write(path, names, rows, separator, comma):

@@ -86,7 +86,8 @@ for what in "--model=mlp:hidden=20 --epochs=3" "--model=softmax --epochs=3 --str
             fail "evaluate $file ($what): $(cat out) expected $printed"
         has "^Examples: [1-9]"
         awk -v cost="$cost" \
-            '/^Test-Cost: / { apart = $2 - cost; found = 1 } END { exit !(found && apart < 1e-4 && apart > -1e-4) }' \
+            '/^Test-Cost: / { apart = $2 - cost; found = 1 }
+            END { exit !(found && apart < 1e-4 && apart > -1e-4) }' \
             out || fail "evaluate $file ($what): $(cat out) expected $cost"
     done
     good evaluate --checkpoint=run$number --kernels=reference

@@ -34,7 +34,11 @@ step() { # model, precision, strategy
     } |
         awk -v name="$1 $2 $3" -v more=$more '
             { for (i = 1; i < NF; i += 2) { name_of[i] = $i; n[NR, i] = $(i + 1) } }
-            END { printf "%s", name; for (i = 1; i in name_of; i += 2) printf " %s %.4g", name_of[i], (n[2, i] - n[1, i]) / more; print "" }'
+            END {
+                printf "%s", name
+                for (i = 1; i in name_of; i += 2) printf " %s %.4g", name_of[i], (n[2, i] - n[1, i]) / more
+                print ""
+            }'
 }
 
 models=$("$TRAINER" list models | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p' | grep -vx layers)
@@ -61,7 +65,11 @@ awk '
     # What a model has a line of its own for, or all of them.
     function own(most, by) { return (by "/" $1) in most ? most[by "/" $1] : most[by] }
     function over(what, count, most) {
-        if (!(most != "" && count <= most + 0.01)) { print $1 ", " $2 ", " $3 ": " count " " what " per step, expected " (most == "" ? "a line for it" : most " at most"); bad = 1 }
+        if (!(most != "" && count <= most + 0.01)) {
+            print $1 ", " $2 ", " $3 ": " count " " what " per step, expected " \
+                (most == "" ? "a line for it" : most " at most")
+            bad = 1
+        }
     }
     /^#/ { next }
     FNR == NR && $1 == "graph" { recorded[$2, $3] = $4; converts[$2, $3] = $5; next }

@@ -33,7 +33,8 @@ done
 awk -v files="${#sources[@]}" -v most="$stack" '
     function told() {
         if (kernel == "") return
-        line = sprintf("%s sm_%s: %s registers, %s bytes of stack, %s spilled: %s", file, arch, registers, stack, spilled, kernel)
+        line = sprintf("%s sm_%s: %s registers, %s bytes of stack, %s spilled: %s",
+            file, arch, registers, stack, spilled, kernel)
         print line
         seen[file] = 1
         if (registers == "?" || spilled > 0 || stack > most) wrong = wrong line "\n"

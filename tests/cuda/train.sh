@@ -117,7 +117,8 @@ for optimizer in sgd:rate=0.1 nesterov:rate=0.05 adam muon; do
         fail "$optimizer: accuracy $(accuracy a), homes=cpu $(accuracy c)"
 done
 # Mixed examples, built just before they are needed or ahead.
-mixed="--dataset=digits:take=320,rotate=10,mixup=0.4,cutmix=1 --model=mlp:hidden=20 --batch=16 --epochs=3 --devices=gpu:0,$second --deterministic"
+mixed="--dataset=digits:take=320,rotate=10,mixup=0.4,cutmix=1 --model=mlp:hidden=20 --batch=16 --epochs=3 \
+    --devices=gpu:0,$second --deterministic"
 # shellcheck disable=SC2086
 train a $mixed --prefetch=0
 # shellcheck disable=SC2086

@@ -68,7 +68,8 @@ train() { # folder, data set's settings, more...
 
 # --- what is tested, evaluated and predicted is the same ---
 plain=augment=none \
-    chains="$plain augment=usual augment=distnet $plain,whiten=1,crop=31,standardize=image $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" \
+    chains="$plain augment=usual augment=distnet $plain,whiten=1,crop=31,standardize=image \
+        $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" \
     epochs=3 least=12
 pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image
 # Every run is tested on 10,000 images, which takes a sanitizer long.
@@ -135,7 +136,8 @@ PY
 }
 port=$(free_port)
 cluster="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))"
-options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 --epochs=2 --no-test --quiet"
+options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=8 --batch=16 \
+    --optimizer=sgd:rate=0.05 --epochs=2 --no-test --quiet"
 # shellcheck disable=SC2086 # several words
 {
     timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --replace --out=bridge >ps.out 2>&1 &

@@ -94,8 +94,8 @@ def torch_forward(run, x):
 
 for run in ("cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet", "squeeze", "sequence",
             "branches", "flattened", "embedding", "towns", "layer_norm"):
-    examples, scale, classes = (things[:200, :3], 1, 3) if run in ("embedding",
-                                                                   "towns") else (rows[:200, :64], 16, 10)
+    examples, scale, classes = ((things[:200, :3], 1, 3) if run in ("embedding", "towns")
+                                else (rows[:200, :64], 16, 10))
     x = (examples / scale).astype(np.float32)
     subprocess.run([trainer, "export", "--replace", f"--checkpoint={run}", f"{run}.onnx"], check=True,
                    stdout=subprocess.DEVNULL)

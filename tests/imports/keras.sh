@@ -154,8 +154,10 @@ done
 equal() { # what, files...
     cmp "$2" "$3" >differs 2>&1 || fail "$1: $(cat differs)"
 }
-awk 'BEGIN { print "a,b,c,kind"; for (i = 0; i < 120; i++) print i % 17 "," i * 7 % 17 "," i * i % 17 "," substr("xyz", i % 3 + 1, 1) }' \
-    >things.csv
+awk 'BEGIN {
+    print "a,b,c,kind"
+    for (i = 0; i < 120; i++) print i % 17 "," i * 7 % 17 "," i * i % 17 "," substr("xyz", i % 3 + 1, 1)
+}' >things.csv
 for name in sequence branches mobile things cnn mlp; do
     case $name in sequence | branches | mobile | things) model=layers:${!name} ;; *) model=$name ;; esac
     [ $name = things ] && data=csv:file=things.csv,standardize=0 || data=digits:take=256

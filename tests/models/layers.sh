@@ -6,7 +6,8 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 cd "$scratch" || exit 1
-small="--dataset=digits:take=96 --batch=8 --threads=1 --schedule=constant --optimizer=momentum:rate=0.01 --decay=0.0005"
+small="--dataset=digits:take=96 --batch=8 --threads=1 --schedule=constant --optimizer=momentum:rate=0.01 \
+    --decay=0.0005"
 
 # --- the same weights ---
 for model in alexnet cnn lenet; do
@@ -86,7 +87,9 @@ echo 8,9 >beyond.csv
 "$TRAINER" --dataset=digits:take=64 --model="layers:$root/models/layers/resnet20.txt" --batch=16 --epochs=6 \
     --devices=cpu:0 --optimizer=nesterov:rate=0.05 --threads=1 --out=resnet >out 2>err ||
     fail "resnet20: exit code $?: $(cat err)"
-awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next } NR <= 4 { first += $at } { last = $at + before; before = $at }
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next }
+    NR <= 4 { first += $at }
+    { last = $at + before; before = $at }
     END { exit !(last / 2 < 0.8 * first / 3) }' resnet/steps.csv || fail "resnet20: the loss does not fall"
 [ "$(wc -L <out)" -lt 200 ] || fail "resnet20: a line of $(wc -L <out) characters"
 "$TRAINER" evaluate --checkpoint=resnet >out 2>err || fail "resnet20, evaluated: $(cat err)"

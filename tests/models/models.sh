@@ -72,16 +72,29 @@ if grep -qa 'onednn:conv2d_bias' "$TRAINER"; then
         fail "not by oneDNN: $(grep -E '^(conv2d|matmul).*reference:' "$scratch/alexnet-explained.out")"
 fi
 # The shares add up, and the table's steps are as many as it says.
-awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next } / instructions, / { print (rows == $1 && sum > 99 && sum < 101) ? "right" : rows " rows, " $1 " said, " sum " %"; exit }
+awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next }
+    / instructions, / {
+        print (rows == $1 && sum > 99 && sum < 101) ? "right" : rows " rows, " $1 " said, " sum " %"
+        exit
+    }
     table { rows++; for (i = 1; i < NF + 1; i++) if ($i == "%") sum += $(i - 1) }' \
     "$scratch/alexnet-explained.out" >"$scratch/out"
 [ "$(cat "$scratch/out")" = right ] || fail "--explain: $(cat "$scratch/out")"
 
 # Every column begins where its title does, and no longer before it than the longest of its words.
 for run in alexnet-explained plain; do
-    awk '/^operation / { for (i = 1; i < 5; i++) at[i] = index($0, i == 1 ? "operation" : i == 2 ? "result" : i == 3 ? "implementation" : "type"); next }
+    awk '/^operation / {
+            for (i = 1; i < 5; i++)
+                at[i] = index($0, i == 1 ? "operation" : i == 2 ? "result" : i == 3 ? "implementation" : "type")
+            next
+        }
         at[1] && / instructions, / { exit !(filled[1] && filled[2] && filled[3]) }
-        at[1] { for (i = 2; i < 5; i++) { if (substr($0, at[i] - 2, 2) != "  " || substr($0, at[i], 1) == " ") { print; exit 1 } filled[i - 1] = filled[i - 1] || substr($0, at[i] - 3, 1) != " " } }' \
+        at[1] {
+            for (i = 2; i < 5; i++) {
+                if (substr($0, at[i] - 2, 2) != "  " || substr($0, at[i], 1) == " ") { print; exit 1 }
+                filled[i - 1] = filled[i - 1] || substr($0, at[i] - 3, 1) != " "
+            }
+        }' \
         "$scratch/$run.out" >"$scratch/out" ||
         fail "$run: columns are not below their titles: $(cat "$scratch/out")"
 done
@@ -90,7 +103,10 @@ done
 # rounding too, and where oneDNN's convolutions for AVX2, and those of fast's 256 channels, want another form
 # for each. Rows whose result is a weight's gradient have no weight among their operands.
 reorders() { # name of the run: most reorders of one weight
-    awk '/, reordered (x\+)?kernel/ && / \[8, / { for (i = 1; i <= NF; i++) if ($i ~ /\/kernel$/) { n[$i]++; if (n[$i] > most) most = n[$i] } } END { print most + 0 }' \
+    awk '/, reordered (x\+)?kernel/ && / \[8, / {
+            for (i = 1; i <= NF; i++) if ($i ~ /\/kernel$/) { n[$i]++; if (n[$i] > most) most = n[$i] }
+        }
+        END { print most + 0 }' \
         "$scratch/$1.out"
 }
 most=1

@@ -14,7 +14,8 @@ for name in $all; do # those that this build has
         >/dev/null 2>err
     grep -q 'needs a build with' err || chosen+=${chosen:+,}$name
 done
-small="--quiet --dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1 --outputs=$chosen"
+small="--quiet --dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1 \
+    --outputs=$chosen"
 
 cat >readable.py <<'PYTHON'
 import csv, json, os, struct, sys

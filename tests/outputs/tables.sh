@@ -13,14 +13,17 @@ shown() {
 if "$python" -c 'import pandas' 2>/dev/null; then
     shown python >example.py
     "$python" example.py >out 2>err || fail "pandas: $(cat err)"
-    awk 'NR == 1 && $NF == "computing" { found++ } /^[01] / && NF == 8 && $NF > 0 && $NF <= 1 { found++ } END { exit found != 3 }' \
+    awk 'NR == 1 && $NF == "computing" { found++ }
+        /^[01] / && NF == 8 && $NF > 0 && $NF <= 1 { found++ }
+        END { exit found != 3 }' \
         <(sed '/^worker/d' out) || fail "pandas prints: $(cat out)"
     ran=1
 fi
 if command -v Rscript >/dev/null; then
     shown r >example.r
     Rscript --vanilla example.r >out 2>err || fail "R: $(cat err)"
-    awk 'NR == 1 { found = $1 == "epoch" && $4 == "test_accuracy" } END { exit !(found && NR == 4 && $2 == 3 && $5 > 0.1) }' \
+    awk 'NR == 1 { found = $1 == "epoch" && $4 == "test_accuracy" }
+        END { exit !(found && NR == 4 && $2 == 3 && $5 > 0.1) }' \
         out || fail "R prints: $(cat out)"
     ran=1
 fi

@@ -7,7 +7,8 @@ set -u
 . "$(dirname "$0")/../setup.sh"
 need python3
 cd "$scratch" || exit 1
-small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1 --epochs=4 --outputs=csv,trace"
+small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1 \
+    --epochs=4 --outputs=csv,trace"
 
 cat >read.py <<'PYTHON'
 import bisect, csv, json, sys

@@ -11,7 +11,10 @@ cd "$scratch" || exit 1
 "$root/bench/demo" "$TRAINER" >out 2>err || fail "exit code $?: $(cat err)"
 [ "$(grep -c '^Test-Accuracy: ' out)" -eq 2 ] || fail "expected two accuracies: $(cat out)"
 LC_ALL=C tail -n 3 out | awk '
-    NR == 1 { if ($0 !~ /^strategy +accuracy +time +waiting +every step$/) { print "heading: " $0; wrong = 1 }; next }
+    NR == 1 {
+        if ($0 !~ /^strategy +accuracy +time +waiting +every step$/) { print "heading: " $0; wrong = 1 }
+        next
+    }
     {
         if ($1 != (NR == 2 ? "async-lockfree" : "sync")) { print "row " NR ": " $0; wrong = 1 }
         folder = "runs/demo-" $1
@@ -19,13 +22,25 @@ LC_ALL=C tail -n 3 out | awk '
             split(line, part, "[\":, ]+")
             if (line ~ /^  "/) said[$1, part[2]] = part[3]
         }
-        if (sprintf("%.4f", said[$1, "test_accuracy"]) != $2) { print "accuracy " $2 ", expected " said[$1, "test_accuracy"]; wrong = 1 }
-        if (sprintf("%.2f", said[$1, "train_seconds"]) != $3) { print "time " $3 ", expected " said[$1, "train_seconds"]; wrong = 1 }
-        if (sprintf("%.0f", 100 * said[$1, "wait_share"]) != $5) { print "waiting " $5 ", expected " said[$1, "wait_share"]; wrong = 1 }
+        if (sprintf("%.4f", said[$1, "test_accuracy"]) != $2) {
+            print "accuracy " $2 ", expected " said[$1, "test_accuracy"]
+            wrong = 1
+        }
+        if (sprintf("%.2f", said[$1, "train_seconds"]) != $3) {
+            print "time " $3 ", expected " said[$1, "train_seconds"]
+            wrong = 1
+        }
+        if (sprintf("%.0f", 100 * said[$1, "wait_share"]) != $5) {
+            print "waiting " $5 ", expected " said[$1, "wait_share"]
+            wrong = 1
+        }
         if ($2 < 0.85) { print "not trained: " $0; wrong = 1 }
         rows = 0
         while ((getline line <$7) > 0) rows++
-        if (rows != said[$1, "steps"] + 1) { print $7 ": " rows " lines, expected " said[$1, "steps"] " and a heading"; wrong = 1 }
+        if (rows != said[$1, "steps"] + 1) {
+            print $7 ": " rows " lines, expected " said[$1, "steps"] " and a heading"
+            wrong = 1
+        }
     }
     END { exit NR != 3 || wrong }' || fail "the table: $(tail -n 3 out)"
 grep -q '^async-lockfree, 2 workers (cpu:0 .*, cpu:1 ' out || fail "not on two devices: $(cat out)"

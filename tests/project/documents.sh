@@ -85,7 +85,8 @@ export GPUS BF16 UCX PICTURES PNG ABSENT SERVER
 
 cat >shortened <<'SHORTENED'
 #!/bin/bash
-# ./trainer, as the documents call it. Notes: in $NOTES, for each command, N.typed, N.out, N.err, and at its end N.code.
+# ./trainer, as the documents call it. Notes: in $NOTES, for each command, N.typed, N.out, N.err, and at its
+# end N.code.
 set -u
 note=$(mktemp "$NOTES/XXXXXX")
 echo "${TF_CONFIG:+TF_CONFIG='$TF_CONFIG' }./trainer $*" >"$note.typed"
@@ -152,7 +153,8 @@ command -v openssl >/dev/null || [[ $* != *--tls-cert=* ]] || verb=skipped
 
 run() {
     local code=0
-    [ "$verb" = skipped ] || timeout -k 5 "$LIMIT" "$PROGRAM" "${command[@]}" >"$note.out" 2>"$note.err" </dev/null || code=$?
+    [ "$verb" = skipped ] ||
+        timeout -k 5 "$LIMIT" "$PROGRAM" "${command[@]}" >"$note.out" 2>"$note.err" </dev/null || code=$?
     echo "${command[*]}" >"$note.ran"
     echo $code >"$note.ended" && mv "$note.ended" "$note.code"
 }
@@ -167,7 +169,8 @@ commands_of() { # file
         /^ *```/ && !kind { kind = substr($0, index($0, "```") + 3); block = ""; next }
         /^ *```/ {
             if (kind == "json") print "cat >cluster.json <<\"JSON\"\n" block "JSON"
-            else if (kind == "sh" && block ~ /\.\/trainer/ && block !~ /(^|[ ;&\n])make[ ;\n]/) print block "settle"
+            else if (kind == "sh" && block ~ /\.\/trainer/ && block !~ /(^|[ ;&\n])make[ ;\n]/)
+                print block "settle"
             kind = ""
             next
         }

@@ -23,9 +23,10 @@ done
 
 # Each package brings a header, a command or a file.
 brings='make=make binutils=ar gcc=gcc libc6-dev=stdio.h zlib1g-dev=zlib.h libdnnl-dev=oneapi_dnnl_dnnl.h
-    libcurl4-openssl-dev=curl_curl.h libssl-dev=openssl_evp.h ca-certificates=ca-certificates libstb-dev=stb_stb_image.h
-    libturbojpeg0-dev=turbojpeg.h
-    libprotobuf-c-dev=protobuf-c_protobuf-c.h protobuf-c-compiler=protoc-c libpng-dev=png.h libhdf5-dev=hdf5_serial_hdf5.h python3=python3'
+    libcurl4-openssl-dev=curl_curl.h libssl-dev=openssl_evp.h ca-certificates=ca-certificates
+    libstb-dev=stb_stb_image.h libturbojpeg0-dev=turbojpeg.h
+    libprotobuf-c-dev=protobuf-c_protobuf-c.h protobuf-c-compiler=protoc-c libpng-dev=png.h
+    libhdf5-dev=hdf5_serial_hdf5.h python3=python3'
 export brings
 
 make_tool() { # name: its body from standard input
@@ -45,19 +46,26 @@ if [ "$1" = update ]; then cat "$STATE/later" >>"$STATE/now"; exit 0; fi
 packages=
 for word in "${@:2}"; do case $word in -* | DPkg*) ;; *) packages+=" $word" ;; esac; done
 for package in $packages; do
-    grep -qw -e "$package" "$STATE/now" || { echo "E: Unable to locate package $package"; echo "a last line"; exit 100; }
+    grep -qw -e "$package" "$STATE/now" ||
+        { echo "E: Unable to locate package $package"; echo "a last line"; exit 100; }
 done
 for package in $packages; do
     for pair in $brings; do
         [ "${pair%%=*}" = "$package" ] || continue
-        case ${pair#*=} in *.h | ca-*) touch "$STATE/has/${pair#*=}" ;; *) "$STATE/appear" "${pair#*=}" ;; esac
+        case ${pair#*=} in
+        *.h | ca-*) touch "$STATE/has/${pair#*=}" ;;
+        *) "$STATE/appear" "${pair#*=}" ;;
+        esac
     done
 done
 END
     # A command that appears: the compiler answers for has/, the others do nothing.
     cat >appear <<END
 #!$(command -v bash)
-{ echo '#!$(command -v bash)'; echo 'read -r line; line=\${line#*<}; line=\${line%>*}; [ -e "\$STATE/has/\${line//\\//_}" ]'; } >"\$STATE/bin/\$1"
+{
+    echo '#!$(command -v bash)'
+    echo 'read -r line; line=\${line#*<}; line=\${line%>*}; [ -e "\$STATE/has/\${line//\\//_}" ]'
+} >"\$STATE/bin/\$1"
 "$(command -v chmod)" +x "\$STATE/bin/\$1"
 END
     chmod +x appear

@@ -65,8 +65,10 @@ int main(int count, char **arguments) {
     size_t bytes = 0;
     if (count == 1) { /* gzip in memory, as data sets in the program are */
         bytes = fread(packed, 1, sizeof packed, stdin);
-        if (data_gunzip("stdin", packed, bytes, sizeof packed, &data, &bytes, &error)) return fprintf(stderr, "%s\n", error.words), 1;
-    } else if (file_read(arguments[1], 1000000, &data, &bytes, &error)) return fprintf(stderr, "%s\n", error.words), 1;
+        if (data_gunzip("stdin", packed, bytes, sizeof packed, &data, &bytes, &error))
+            return fprintf(stderr, "%s\n", error.words), 1;
+    } else if (file_read(arguments[1], 1000000, &data, &bytes, &error))
+        return fprintf(stderr, "%s\n", error.words), 1;
     fwrite(data, 1, bytes, stdout);
     return 0;
 }

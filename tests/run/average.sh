@@ -101,7 +101,8 @@ PY
 }
 port=$(free_port)
 cluster="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))"
-options="--dataset=digits:take=480 --model=mlp:hidden=16 --batch=16 --optimizer=momentum:rate=0.05 --epochs=4 --quiet"
+options="--dataset=digits:take=480 --model=mlp:hidden=16 --batch=16 --optimizer=momentum:rate=0.05 \
+    --epochs=4 --quiet"
 # shellcheck disable=SC2086 # several words
 for strategy in sync local-sgd:every=3; do
     train once --strategy=$strategy --average=0.95

@@ -65,7 +65,8 @@ awk -F, 'NR > 1 { rows++; wrong += $8 != ($2 < 2 ? 7 : 6) } END { exit !(rows > 
 run 0 $few --batch-total=20 --devices=${devices[1]} --epochs=4 --out=whole
 run 0 $few --batch-total=20 --devices=${devices[2]} --epochs=4 --stop-after=2 --out=half
 run 0 --resume=half --devices=${devices[3]} --threads=1 --quiet
-python3 - <<'PYTHON' || fail "--resume with three workers instead of two: $(grep -E '"(examples|updates|batch)' half/summary.json)"
+python3 - <<'PYTHON' || \
+    fail "--resume with three workers instead of two: $(grep -E '"(examples|updates|batch)' half/summary.json)"
 import json, struct, tensors
 summary = json.load(open("half/summary.json"))
 assert summary["batch_total"] == 20 and summary["updates"] == 60 and summary["examples"] == 1200, (

@@ -8,7 +8,8 @@ set -u
 . "$(dirname "$0")/../setup.sh"
 need python3
 cd "$scratch" || exit 1
-small="--quiet --dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --threads=1 --optimizer=momentum:rate=0.1"
+small="--quiet --dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --threads=1 \
+    --optimizer=momentum:rate=0.1"
 two="--devices=cpu:0,cpu:1 --threads=1"
 
 cat >look.py <<'PYTHON'

@@ -13,7 +13,8 @@ wrong() { # words of the one line, arguments...
     grep -Fq -e "$1" err && [ "$(wc -l <err)" -eq 1 ] && return
     fail "${*:2}: said $(cat err), expected: $1"
 }
-few="--dataset=digits:take=96 --model=mlp:hidden=20-15 --threads=1 --kernels=reference --batch=16 --epochs=2 --replace"
+few="--dataset=digits:take=96 --model=mlp:hidden=20-15 --threads=1 --kernels=reference --batch=16 --epochs=2 \
+    --replace"
 place="dense[12]=cpu:0,dense3=cpu:1"
 pairs='(cpu:0+cpu:1),(cpu:2+cpu:3)'
 
@@ -89,8 +90,8 @@ run 0 $few --devices="$pairs" --place=auto --out=auto
 same_weights "--place=auto" single auto
 grep -Eq '^trainer: placed by measured times, [0-9.]+ ms expected per batch' err ||
     fail "--place=auto: $(cat err)"
-python3 -c 'import json; s = json.load(open("auto/summary.json")); print(s["place"]); exit(not 0 < s["batch_expected_s"] < 1 or s["batch_compute_s"] <= 0)' \
-    >list ||
+python3 -c 'import json; s = json.load(open("auto/summary.json")); print(s["place"])
+exit(not 0 < s["batch_expected_s"] < 1 or s["batch_compute_s"] <= 0)' >list ||
     fail "--place=auto: $(grep batch_ auto/summary.json)"
 run 0 $few --devices="$pairs" --place="$(cat list)" --out=again
 same_weights "the places that auto chose ($(cat list))" single again
@@ -134,7 +135,8 @@ for strategy in $(names_of strategies) async-lockfree:apply=worker; do
             --devices='(cpu:0+cpu:1)' --place="$place"
     done
     ends 0 ps w0 w1
-    python3 -c 'import json; s = json.load(open("far/summary.json")); exit(s["examples"] != 96 or [w["device"] for w in s["per_worker"]] != 2 * ["cpu:0+cpu:1"])' ||
+    python3 -c 'import json; s = json.load(open("far/summary.json")); exit(
+        s["examples"] != 96 or [w["device"] for w in s["per_worker"]] != 2 * ["cpu:0+cpu:1"])' ||
         fail "$strategy at a parameter server: $(grep -E '"(examples|device)"' far/summary.json)"
 done
 

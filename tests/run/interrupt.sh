@@ -241,7 +241,8 @@ same="--devices=cpu:0,cpu:1 --threads=1 --strategy=sync"
 start --quiet $size $same --epochs=10 --out=measure
 finish
 epochs=$(python3 -c \
-    'import json; print(max(20, min(500, round(20 / max(0.02, json.load(open("measure/summary.json"))["train_seconds"])))))')
+    'import json; print(max(20, min(500, round(20 / max(
+        0.02, json.load(open("measure/summary.json"))["train_seconds"])))))')
 # shellcheck disable=SC2086
 start --quiet $size $same --epochs="$epochs" --out=alone
 finish

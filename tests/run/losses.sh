@@ -91,7 +91,8 @@ print((sum(e * e for e in missed) / tests) ** 0.5, sum(map(abs, missed)) / tests
       said(law, x[n + 1]))
 PYTHON
 read -r rmse mae r2 first second <<<"$(python3 make.py)"
-linear="--model=softmax --optimizer=sgd:rate=0.1 --schedule=constant --batch=24 --devices=cpu:0,cpu:1 --threads=1 --quiet"
+linear="--model=softmax --optimizer=sgd:rate=0.1 --schedule=constant --batch=24 --devices=cpu:0,cpu:1 \
+    --threads=1 --quiet"
 
 # --- regression: the law, in its units ---
 good --dataset=npz:file=one.npz $linear --epochs=60 --validation=0.2 --outputs=csv,report,prometheus --out=one
@@ -226,7 +227,8 @@ near 'top-5' "$(sed -n 's/^Test-Top-5: //p' out)" "$(summary smooth test_top5)" 
 
 # --- a parameter server and two workers, and two mirrored processes: the bits of one process, and its last
 # lines ---
-rounds="--dataset=npz:file=two.npz --model=softmax --optimizer=sgd:rate=0.1 --schedule=constant --batch=24 --epochs=4 --quiet"
+rounds="--dataset=npz:file=two.npz --model=softmax --optimizer=sgd:rate=0.1 --schedule=constant --batch=24 \
+    --epochs=4 --quiet"
 good $rounds --devices=cpu:0,cpu:1 --threads=1 --out=alone
 new_cluster 1 2
 start ps "$TRAINER" --job=ps --task=0 $hosts $rounds --out=served

@@ -26,7 +26,8 @@ network='layers:conv 4 3x3 same; batch_norm; relu; flatten; dense 16 relu; dropo
 for strategy in $(names_of strategies) async-lockfree:apply=worker; do
     run 0 $few --model="$network" --strategy="$strategy" --batch=16 --microbatches=4 \
         --devices=cpu:0,cpu:1,cpu:2 --epochs=3 --out=one
-    python3 -c 'import json; s = json.load(open("one/summary.json")); exit(s["examples"] != 576 or not s["final_cost"] < s["first_cost"])' ||
+    python3 -c 'import json; s = json.load(open("one/summary.json")); exit(
+        s["examples"] != 576 or not s["final_cost"] < s["first_cost"])' ||
         fail "$strategy: $(grep -E 'examples"|_cost' one/summary.json)"
 done
 

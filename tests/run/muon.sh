@@ -7,7 +7,8 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 
-few="--dataset=digits --model=mlp:hidden=40-20 --batch=32 --threads=1 --kernels=reference --timeout=30 --quiet"
+few="--dataset=digits --model=mlp:hidden=40-20 --batch=32 --threads=1 --kernels=reference --timeout=30 \
+    --quiet"
 muon="--optimizer=muon:weight-decay=0.1 --schedule=linear:warmup=0.1 --average=0.9"
 
 # --- every strategy ---

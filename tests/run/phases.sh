@@ -125,7 +125,8 @@ look rates other 4 0.01 0.02 >rate || fail "other: the rate of the last epoch be
 
 # --- interrupted at moments that nobody chose ---
 often='sync until epoch 2; sync until epoch 4; sync until epoch 6; sync until epoch 8; sync'
-often_run="--dataset=digits --model=mlp:hidden=100 --batch=4 --epochs=10 --devices=cpu:0,cpu:1 --threads=1 --print-every=0"
+often_run="--dataset=digits --model=mlp:hidden=100 --batch=4 --epochs=10 --devices=cpu:0,cpu:1 --threads=1 \
+    --print-every=0"
 [ -z "$slow" ] || often_run="$often_run --dataset=digits:take=320"
 "$TRAINER" --quiet $often_run --strategy="$often" --out=calm >out 2>err || fail "calm: $(cat err)"
 for pause in 0.05 0.12 0.2; do

@@ -7,7 +7,8 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 
-few="--dataset=digits:take=96 --model=mlp:hidden=20-15 --threads=1 --kernels=reference --batch=24 --microbatches=3 --epochs=2 --replace"
+few="--dataset=digits:take=96 --model=mlp:hidden=20-15 --threads=1 --kernels=reference --batch=24 \
+    --microbatches=3 --epochs=2 --replace"
 three="--devices=(cpu:0+cpu:1+cpu:2) --place=dense2=cpu:1,dense3=cpu:2"
 pairs="--devices=(cpu:0+cpu:1),(cpu:2+cpu:3) --place=dense[23]=cpu:1"
 

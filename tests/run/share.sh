@@ -106,7 +106,8 @@ for strategy in $(names_of strategies); do
     case $strategy in
     sync | backup)
         [ $code -eq 0 ] || fail "$strategy: exit code $code: $(cat err)"
-        python3 -c 'import json; s = json.load(open("one/summary.json")); exit(not 600 <= s["examples"] < 636 or not s["final_cost"] < s["first_cost"])' ||
+        python3 -c 'import json; s = json.load(open("one/summary.json")); exit(
+            not 600 <= s["examples"] < 636 or not s["final_cost"] < s["first_cost"])' ||
             fail "$strategy: $(grep -E 'examples"|_cost' one/summary.json)"
         ;;
     *) [ $code -eq 2 ] && grep -q 'does not weight gradients by their examples' err ||

@@ -26,7 +26,13 @@ began=${EPOCHREALTIME/[.,]/}
 latest=$((40 + 3 * (${EPOCHREALTIME/[.,]/} - began) / 10000))
 seconds=$(sed -n 's/^Total Time: \(.*\)s$/\1/p' out)
 epochs=$(awk -v s="$seconds" -v l="$latest" \
-    'BEGIN { if (s < 0.01) s = 0.01; n = int(5 * l / 100 / s); if (n < 2) n = 2; if (n > 2000) n = 2000; print n }')
+    'BEGIN {
+        if (s < 0.01) s = 0.01
+        n = int(5 * l / 100 / s)
+        if (n < 2) n = 2
+        if (n > 2000) n = 2000
+        print n
+    }')
 # shellcheck disable=SC2086
 "$TRAINER" $net $same --epochs="$epochs" --out=alone >out 2>err || fail "trainer: exit code $?: $(cat err)"
 wanted=$(weights alone)

@@ -6,7 +6,8 @@ set -u
 . "$(dirname "$0")/../setup.sh"
 need python3
 cd "$scratch" || exit 1
-small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1 --strategy=sync --optimizer=momentum:rate=0.1"
+small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1 \
+    --strategy=sync --optimizer=momentum:rate=0.1"
 
 cat >look.py <<'PYTHON'
 import csv, hashlib, json, struct, sys
