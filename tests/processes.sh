@@ -111,7 +111,8 @@ wait_until() { # command...
 # Listens at a port and lets nobody in: takes it away from those who want it.
 keep_port() { # port
     start keep python3 -c \
-        'import socket, sys, time; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        'import socket, sys, time
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True); time.sleep(60)' "$1"
     wait_until test -s keep.out
 }
