@@ -1,6 +1,7 @@
 /* Options: values read strictly (the whole text, in range) and written back, all from the rows. */
 #include "option.h"
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -64,9 +65,11 @@ static int edit_distance(const char *a, const char *b) {
     return now[b_length];
 }
 
-const char *option_nearest(const char *name, const char *const *names) {
-    const size_t length = strlen(name);
+const char *option_nearest(const char *typed, const char *const *names) {
+    const size_t length = strlen(typed);
+    char name[NAME_MOST + 1];
     if (length == 0 || length > NAME_MOST) return NULL;
+    for (size_t i = 0; i <= length; i++) name[i] = (char)tolower((unsigned char)typed[i]);
     const char *nearest = NULL;
     int least = length < 4 ? 1 : length < 9 ? 2 : 3; /* more slips than these are another word */
     for (size_t i = 0; names[i] != NULL; i++) {
@@ -126,6 +129,9 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     if (nearest != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
                          nearest);
+    if (habit_instead("setting", name, NULL, meant, sizeof meant) != NULL && option_find(rows, meant) != NULL)
+        return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
+                         meant);
     const char *path = file_is_folder(name) ? "dir" : file_exists(name) ? "file" : NULL;
     if (value == NULL && path != NULL && option_find(rows, path) != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,

@@ -139,12 +139,13 @@ const struct plugin *plugin_named(const struct plugin_kind *kind, const char *te
 /* The error for a name that no plug-in of the kind has: ERROR_USAGE, with the nearest one and all of them. */
 int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct error *error);
 
-/* The table's text nearest to `name` by edit distance, or NULL when none is near; for "did you mean". */
-const char *option_nearest(const char *name, const char *const *names);
+/* The table's text nearest to `typed` by edit distance, in any case, or NULL when none is near; for "did you
+ * mean". */
+const char *option_nearest(const char *typed, const char *const *names);
 
 /* What to type instead of `typed`, a name that other programs have and this one has not, with its value
- * (NULL: none), written into out[bytes]; NULL: nothing is known of it. `kind`: "option", a kind of
- * plug-ins, or the name of an option, of which it is a value. */
+ * (NULL: none), written into out[bytes]; NULL: nothing is known of it. `kind`: "option", "setting",
+ * a kind of plug-ins, or the name of an option, of which it is a value. */
 const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes);
 
 /* The two columns of a row's help, `--batch=N` and `examples per worker and step (default 32)`; prefix "--"

@@ -87,7 +87,7 @@ static void note_words(const struct option *row, const char *prefix, bool all, b
     if (row->fallback != NULL && row->fallback[0] != '\0' && !is_flag && !said)
         text_item(&notes, "; ", "default %s%s", row->flags & OPTION_RECIPE ? "the model's, or " : "",
                   row->fallback);
-    if (row->fallback != NULL && strcmp(row->fallback, "1") == 0 && is_flag)
+    if (row->fallback != NULL && strcmp(row->fallback, "1") == 0 && is_flag && prefix[0] != '-')
         text_item(&notes, "; ", "default on");
     if (is_ranged && row->most >= (double)INT_MAX) text_item(&notes, "; ", "%.12g or more", row->least);
     if (is_ranged && row->most < (double)INT_MAX)

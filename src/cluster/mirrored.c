@@ -54,7 +54,8 @@ static int choose_error(const struct server_half *server, const struct cluster_s
     const bool follows =
         !server->was_first && server->failed_s - server->worker_failed_s < server->typed.value.timeout_s;
     if (worker_knows || (error->code != OK && other->code == ERROR_PEER && follows)) return error->code;
-    if (error->code != OK && !server->was_first && atomic_load(&session->begun)) warn_of_device(error);
+    if (error->code != OK && !server->was_first && !follows && atomic_load(&session->begun))
+        warn_of_device(error);
     *error = *other;
     return error->code;
 }

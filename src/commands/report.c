@@ -31,8 +31,8 @@ static const struct option rows[] = {
                        "that all runs reach)"),
     OPTION_ROW(FLAG, "confusion", struct report_settings, confusion, .fallback = "1",
                .given = offsetof(struct report_settings, confusion_given),
-               .help = "of one run: test its network again, and show what it confuses, which examples are "
-                       "wrong, and its filters"),
+               .help = "of one run: leave out what a test of its network shows: what it confuses, which "
+                       "examples are wrong, and its filters"),
     OPTION_ROW(TEXT, "data-dir", struct report_settings, data_dir, .value = "DIR",
                .help = "look for the run's data set here first"),
     OPTION_ROW(FLAG, "replace", struct report_settings, replace,

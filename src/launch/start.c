@@ -173,7 +173,13 @@ static void begin_to_end(struct start *start, bool failed, double now) {
     take_measure(start, now);
 }
 
-/* How many still run. The first that fails is the error. */
+/* Who ends with ERROR_PEER has lost another, which may end later and say why. */
+static bool tells_more(int code, const struct error *error) {
+    const bool is_own = code != OK && code != ERROR_PEER && code < ERROR_INTERRUPTED;
+    return error->code == OK || (error->code == ERROR_PEER && is_own);
+}
+
+/* How many still run. The first that fails is the error, unless another has failed by itself. */
 static int look(struct start *start, struct error *error) {
     int running = 0;
     for (int rank = 0; rank < start->places.count; rank++) {
@@ -182,7 +188,9 @@ static int look(struct start *start, struct error *error) {
         start->ended[rank] = children_ended(start->children, rank, &code);
         running += !start->ended[rank];
         if (start->ended[rank] && rank == 0) start->leader_code = code;
-        if (start->ended[rank] && code != 0) name_failure(start, rank, code, error);
+        if (!start->ended[rank] || code == 0 || !tells_more(code, error)) continue;
+        *error = (struct error){0};
+        name_failure(start, rank, code, error);
     }
     return running;
 }

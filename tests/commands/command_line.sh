@@ -122,9 +122,13 @@ instead() { # what is typed...
 for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 \
     --weight-decay=1e-4 --batch-size=16 --num-epochs=2 --workers=2 \
     --strategy={hogwild,Hogwild,project-adam,allreduce,AllReduce,ddp,downpour,ps,fedavg,stale-synchronous} \
-    --model={resnet,dnn,logistic} --optimizer=rmsprop; do
+    --batchsize=16 --early-stopping=3 --val-split=0.1 --ema=0.9 --grad-clip=1 --overwrite --hidden=10 \
+    --log-interval=5 --cpu --strategy=ring-allreduce --schedule={StepLR,cosine-annealing} \
+    --model={resnet,vgg16,dnn,logistic} --optimizer=rmsprop; do
     instead "$typed"
 done
+bad 2 'trainer: dataset "MNIST": unknown; did you mean "mnist"\? *' --dataset=MNIST
+bad 2 'trainer: adam: unknown setting "lr"; did you mean "rate"\?' --optimizer=adam:lr=0.1
 bad 2 'trainer: command "fit": unknown; did you mean trainer train\? *' fit
 bad 2 'trainer: unknown option "--lr"; --help=all lists them' describe --lr=1
 bad 2 'trainer: unknown option "--lr"; did you mean --optimizer=momentum:rate=0.5\?' --lr=0.5

@@ -86,6 +86,11 @@ fi
 "$TRAINER" $common --epochs=20 --hosts=localhost:2 --ps=1 $(first_port) --print-every=1 --out=gone 2>err | head -n 1 >out
 found=("${PIPESTATUS[@]}")
 if [ "${found[0]}" -ne 0 ] || [ ! -e gone/summary.json ]; then fail "--hosts, whose reader goes away: exit code ${found[0]}: $(cat err)"; fi
+# The process that fails by itself says how the run ended, whoever ends first; nobody went on without it.
+for n in 1 2 3; do
+    run 4 $common --epochs=1000000 --hosts=localhost:2 $(first_port) --fail=worker:1@step:50 --out=failed$n
+    ! grep 'went on without' err || fail "a run that ended by a worker: $(cat err)"
+done
 run 2 $common --hosts=localhost:2 --ps=1 --dataset=nothing --out=wrong
 grep -Eq '^trainer: localhost\[[01]\]: process [01] ended with exit code 2$' err ||
     fail "a wrong option: $(cat err)"
