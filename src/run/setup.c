@@ -331,13 +331,14 @@ static int check_accuracy(const struct setup *setup, struct error *error) {
     return OK;
 }
 
-/* Words about examples say whose they are. */
+/* Words about examples say whose they are; those about an option, such as --freeze, are not about them. */
 static int open_network(struct setup *setup, struct error *error) {
     const struct network_settings network = setup_network_settings(setup);
     struct error why = {0};
     const int code = network_open(&setup->network, &network, &why);
     if (code == OK) return OK;
-    if (code != ERROR_USAGE) return error_set(error, code, "%s", why.words);
+    if (code != ERROR_USAGE || strncmp(why.words, "--", 2) == 0)
+        return error_set(error, code, "%s", why.words);
     return error_set(error, code, "%s (%.200s)", why.words, setup->config.dataset);
 }
 
