@@ -91,6 +91,14 @@ int network_fits(const struct choice *model, const struct shape *shape, bool mea
                      name, size[0], size[1], of, side, side);
 }
 
+/* The graph's first mistake, and whose examples it cannot take. */
+static int check_graph(const struct graph *g, const char *of, struct error *error) {
+    struct error why = {0};
+    const int code = graph_check(g, &why);
+    if (code == ERROR_USAGE && of) return error_set(error, code, "%s (%.200s)", why.words, of);
+    return code == OK ? OK : error_set(error, code, "%s", why.words);
+}
+
 int network_open(struct network *network, const struct network_settings *settings, struct error *error) {
     *network = (struct network){.task = settings->task, .others = NONE, .shares = NONE};
     struct graph *g = &network->graph;
@@ -111,7 +119,7 @@ int network_open(struct network *network, const struct network_settings *setting
     network->outputs = loss_outputs(g, settings->task, network->logits);
     network->predicted = graph_argmax(g, network->logits, 1);
     network->step = graph_find(g, "step");
-    RETURN_IF(graph_check(g, error));
+    RETURN_IF(check_graph(g, settings->of, error));
     if (g->frozen) RETURN_IF(layout_check_patterns(&g->layout, "--freeze", g->frozen, error));
     for (int i = 0; i < g->layout.count; i++)
         if (g->layout.ranges[i].shape.rank >= 2 && g->layout.ranges[i].decay == 0.0f)

@@ -28,6 +28,7 @@ struct network {
 /* What a network is made for. */
 struct network_settings {
     const struct choice *model; /* descriptor: struct model */
+    const char *of;             /* whose examples they are, for the words; NULL: that is not said */
     struct shape shape;         /* of one example */
     struct codes codes;         /* what of it is embedded before the model gets it; columns 0: nothing */
     int classes, batch;         /* classes: or labels or values, as many as the network has outputs */

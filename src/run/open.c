@@ -243,19 +243,6 @@ static int open_roster(struct run *run, struct error *error) {
     return OK;
 }
 
-/* Where it was, a run that has done more is left as it is; elsewhere it would be written down as one that has
- * done less. */
-static int check_epochs(const struct run *run, bool typed, struct error *error) {
-    const struct config *config = &run->setup.config;
-    const double done = run->resumes ? checkpoint_real(&run->checkpoint, "epochs_done", 0.0) : 0.0;
-    if (run->led || run->folder_state == FOLDER_RESUMED || floor(done) <= config->epochs) return OK;
-    if (!typed)
-        return error_set(error, ERROR_FILE, "%.200s: epochs_done=%g: expected at most its epochs, %d",
-                         config->resume, done, config->epochs);
-    return error_set(error, ERROR_USAGE, "--epochs=%d: %.200s has done %.0f epochs, expected as many or more",
-                     config->epochs, config->resume, floor(done));
-}
-
 /* The steps that each worker has taken in earlier parts. */
 static int open_steps(struct run *run, struct error *error) {
     const int saved = run->resumes ? resume_workers(&run->checkpoint) : 0;
@@ -488,7 +475,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
         progress_warn(&run->progress, "--compress=%s does nothing in one process, which sends nothing",
                       setup->config.compress);
     RETURN_IF(open_roster(run, error));
-    RETURN_IF(check_epochs(run, typed->given.epochs, error));
+    RETURN_IF(run_check_epochs(run, typed->given.epochs, error));
     RETURN_IF(run_open_share(run, typed, error));
     RETURN_IF(open_sampler(run, typed, error));
     RETURN_IF(open_steps(run, error));

@@ -220,6 +220,10 @@ bool run_is_stale(const struct run *run);
 /* Whether a run that goes on in its own folder has been through all its epochs, and has written everything.
  */
 bool run_is_over(const struct run *run);
+/* Where it was, a run that has done more epochs is left as it is; elsewhere it would be written down as one
+ * that has done less. `typed`: --epochs was. Errors: ERROR_USAGE; ERROR_FILE: the checkpoint itself says so.
+ */
+int run_check_epochs(const struct run *run, bool typed, struct error *error);
 /* After an error of the training: keeps what was applied until then in a checkpoint, where it can be had and
  * is worth it, and adds to the words which checkpoint there is to go on from. Returns `code`. */
 int run_keep_rest(struct run *run, int code, struct error *error);

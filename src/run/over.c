@@ -1,5 +1,6 @@
 /* Whether a run that is to go on has anything left to do. One that was killed behind its last checkpoint has:
  * its folder has no model and no summary yet, or those of where it was interrupted before. */
+#include <math.h>
 #include <string.h>
 
 #include "../base/json.h"
@@ -42,4 +43,15 @@ bool run_is_over(const struct run *run) {
     if (!sampler_reached(&run->sampler, config->epochs - 1) && !run_is_stale(run)) return false;
     const long long examples = checkpoint_number(&run->checkpoint, "examples", 0);
     return has_its_model(run, examples) && has_its_summary(run, examples);
+}
+
+int run_check_epochs(const struct run *run, bool typed, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const double done = run->resumes ? checkpoint_real(&run->checkpoint, "epochs_done", 0.0) : 0.0;
+    if (run->led || run->folder_state == FOLDER_RESUMED || floor(done) <= config->epochs) return OK;
+    if (!typed)
+        return error_set(error, ERROR_FILE, "%.200s: epochs_done=%g: expected at most its epochs, %d",
+                         config->resume, done, config->epochs);
+    return error_set(error, ERROR_USAGE, "--epochs=%d: %.200s has done %.0f epochs, expected as many or more",
+                     config->epochs, config->resume, floor(done));
 }

@@ -267,6 +267,7 @@ int setup_place(struct setup *setup, struct world *world, bool has_store, struct
 struct network_settings setup_network_settings(const struct setup *setup) {
     const struct config *config = &setup->config;
     return (struct network_settings){.model = &setup->choices.model,
+                                     .of = config->dataset,
                                      .shape = setup->dataset.shape,
                                      .codes = setup->dataset.codes,
                                      .classes = setup->dataset.classes,
@@ -331,17 +332,6 @@ static int check_accuracy(const struct setup *setup, struct error *error) {
     return OK;
 }
 
-/* Words about examples say whose they are; those about an option, such as --freeze, are not about them. */
-static int open_network(struct setup *setup, struct error *error) {
-    const struct network_settings network = setup_network_settings(setup);
-    struct error why = {0};
-    const int code = network_open(&setup->network, &network, &why);
-    if (code == OK) return OK;
-    if (code != ERROR_USAGE || strncmp(why.words, "--", 2) == 0)
-        return error_set(error, code, "%s", why.words);
-    return error_set(error, code, "%s (%.200s)", why.words, setup->config.dataset);
-}
-
 int setup_open_network(struct setup *setup, struct error *error) {
     const struct config *config = &setup->config;
     RETURN_IF(dataset_open(&setup->dataset, &setup->choices.dataset,
@@ -363,7 +353,8 @@ int setup_open_network(struct setup *setup, struct error *error) {
     RETURN_IF(check_accuracy(setup, error));
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
     RETURN_IF(dataset_slice(&setup->dataset, config->data_slice, error));
-    RETURN_IF(open_network(setup, error));
+    const struct network_settings network = setup_network_settings(setup);
+    RETURN_IF(network_open(&setup->network, &network, error));
     return check_place(setup, error);
 }
 

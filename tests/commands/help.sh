@@ -88,6 +88,8 @@ for command, first in ("train", "What to train"), ("bench", "What to train"):
     for name in "shard-by", "kernels", "prefetch", "data-sharding":
         if name not in rest:
             fail(f"{command}: --{name} is not behind --help=all")
+    if "default on" in whole: # --no-X is explained by what it does, not by what X does
+        fail(f"{command} --help=all: an option that is on: {whole}")
     if f"shows {len(rest)} more options" not in " ".join(usual.split()) or "more options" in whole:
         fail(f"{command} --help: does not say that {len(rest)} are left out: {usual}")
     groups = [g for g in re.findall(r"^([A-Z][a-z ]+):$", usual, re.M)]

@@ -86,6 +86,18 @@ fi
 "$TRAINER" $common --epochs=20 --hosts=localhost:2 --ps=1 $(first_port) --print-every=1 --out=gone 2>err | head -n 1 >out
 found=("${PIPESTATUS[@]}")
 if [ "${found[0]}" -ne 0 ] || [ ! -e gone/summary.json ]; then fail "--hosts, whose reader goes away: exit code ${found[0]}: $(cat err)"; fi
+# A terminal gets lines that fit it.
+cat >narrow.py <<'PYTHON'
+import sys
+from terminal import on_terminal
+code, shown = on_terminal(60, sys.argv[1:])
+lines = shown.decode().splitlines()
+wide = [line for line in lines if len(line) > 60]
+if code != 0 or wide or not any(line.startswith("localhost[1]: trainer: worker ") for line in lines):
+    sys.exit(f"exit code {code}, lines of more than 60 columns: {wide}, of: {lines}")
+PYTHON
+python3 narrow.py "$TRAINER" $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --out=narrow \
+    >look.out 2>&1 || fail "--hosts on a terminal: $(cat look.out)"
 # The process that fails by itself says how the run ended, whoever ends first; nobody went on without it.
 for n in 1 2 3; do
     run 4 $common --epochs=1000000 --hosts=localhost:2 $(first_port) --fail=worker:1@step:50 --out=failed$n
