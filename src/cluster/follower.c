@@ -24,7 +24,7 @@ struct led_run {
     struct run *run;
     struct members *members;       /* the crew's own */
     const struct cluster *cluster; /* borrowed */
-    uint8_t *lost;                 /* [workers] what the leader says of each */
+    uint8_t *lost;                 /* [workers] what the leader says of each; behind it: the run has failed */
     double *lost_s; /* [workers] when it was seen to be lost here, 0: it is not; INFINITY: it was told */
     bool asked;     /* it was told that this process has to go ... */
     double asked_s; /* ... at this time */
@@ -156,8 +156,8 @@ static int read_turn(struct led_run *led, const struct frame_header *header, enu
 
 static int read_fetch(struct led_run *led, const struct frame_header *header, struct error *error) {
     led->members->fetched++;
-    return read_turn(led, header, FRAME_FETCH, led->members->fetched, led->lost, (size_t)led->run->workers,
-                     error);
+    return read_turn(led, header, FRAME_FETCH, led->members->fetched, led->lost,
+                     (size_t)led->run->workers + 1, error);
 }
 
 /* What the leader says in the middle of a segment: a fetch, whose answer waits for the pause; or the end. */
@@ -169,36 +169,63 @@ static int hear_leader(struct led_run *led, bool *fetches, struct error *error) 
     return read_fetch(led, &header, error);
 }
 
-/* When a worker is gone, it is mostly the leader that knows why, and says it, or that is gone itself. */
-static int ask_leader(struct led_run *led, int code, struct error *error) {
+/* Whether the leader, whose run has failed, asks for the rest. */
+static bool wants_rest(const struct led_run *led, bool fetches) {
+    return fetches && led->lost[led->run->workers] != 0;
+}
+
+/* After a failure, when all threads here have ended. It is mostly the leader that knows why, and says it, or
+ * that is gone itself; before, it may ask for the slice, which it gets where this is whole. */
+static int ask_leader(struct led_run *led, bool fetches, struct error *error) {
+    struct endpoint *leader = led->members->host.leader;
+    const double timeout_s = led->run->setup.config.timeout_s;
     struct error why = {0};
-    bool ended = false, fetches = false;
+    bool ended = false, answered = false;
     uint8_t byte;
-    while (endpoint_peek(led->members->host.leader, &byte, 1, ASK_S, &ended) > 0 || ended)
-        if (hear_leader(led, &fetches, &why) != OK) {
-            *error = why;
-            return why.code;
+    if (!led->run->training.abandoned) world_resume(led->run->world);
+    while (true) {
+        if (wants_rest(led, fetches)) {
+            if (!run_store_is_whole(led->run) || members_answer(led->members, &why) != OK) return error->code;
+            answered = true; /* it is there, and writes a checkpoint now */
         }
-    return code;
+        fetches = false;
+        if (endpoint_peek(leader, &byte, 1, answered ? timeout_s : ASK_S, &ended) == 0 && !ended)
+            return error->code;
+        if (hear_leader(led, &fetches, &why) == OK) continue;
+        *error = why;
+        return why.code;
+    }
+}
+
+/* The leader's run has failed, and this one will as well, by itself; where it does not, it is ended. */
+static int end_segment(struct led_run *led, bool fetches, struct error *error) {
+    if (!training_failed(&led->run->training)) world_stop(led->run->world);
+    if (training_end(&led->run->training, error) == OK)
+        error_set(error, ERROR_PEER, "the %s 0 (%s) has ended the run", cluster_server(led->cluster),
+                  led->cluster->ps.list[0].text);
+    return ask_leader(led, fetches, error);
 }
 
 /* The workers pause, and end, as the leader tells them. *fetches: the leader has asked for the slice
  * already: those it has lost are not waited for. */
 static int run_segment(struct led_run *led, bool *fetches, struct error *error) {
+    struct world *world = led->run->world;
     bool ended = false;
     uint8_t byte;
+    double until = INFINITY;
     *fetches = false;
     training_go(&led->run->training);
-    while (!training_wait(&led->run->training, LOOK_MS / 1e3)) {
+    while (!training_wait(&led->run->training, LOOK_MS / 1e3) && world_now(world) < until) {
         RETURN_IF(check_interrupted(led, error));
         if (endpoint_peek(led->members->host.leader, &byte, 1, 0.0, &ended) > 0 || ended)
             RETURN_IF(hear_leader(led, fetches, error));
+        if (isinf(until) && wants_rest(led, *fetches)) until = world_now(world) + ASK_S;
         for (int w = 0; w < led->run->workers && *fetches; w++)
             if (led->lost[w]) training_give_up(&led->run->training, w);
         tell_lost(led, ASK_S);
     }
-    if (!training_failed(&led->run->training)) return OK;
-    return ask_leader(led, training_end(&led->run->training, error), error);
+    if (!training_failed(&led->run->training) && world_now(world) < until) return OK;
+    return end_segment(led, *fetches, error);
 }
 
 /* All processes may have been told the same folder: that is the chief's, the others' are in it. */
@@ -303,7 +330,7 @@ static void end_proxies(struct run *run) {
 static int follow_opened(struct run *run, const struct cluster *cluster, struct finish *finish,
                          struct error *error) {
     struct led_run led = {.run = run, .members = run->members, .cluster = cluster};
-    RETURN_IF(memory_array(&led.lost, run->workers, "who is lost", error));
+    RETURN_IF(memory_array(&led.lost, run->workers + 1, "who is lost", error));
     int code = memory_array(&led.lost_s, run->workers, "who is lost", error);
     if (code == OK) code = follow(&led, error);
     if (code != OK) end_proxies(run);

@@ -483,6 +483,7 @@ struct crew members_crew(const struct members_settings *settings) {
                          .asked = asked,
                          .change = change,
                          .fetch = members_fetch,
+                         .fetch_rest = members_fetch_rest,
                          .lost = lost,
                          .tally = tally,
                          .totals = totals,

@@ -28,6 +28,7 @@ struct members {
     struct fingerprint fingerprint;
     struct host host;          /* where the workers are */
     double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */
+    bool failed;               /* the run has: what is fetched is the rest */
     long *numbers;             /* [workers] the batch in hand */
     bool sums;                 /* the workers' devices can add their gradients (means.h) */
     bool moves;                /* weights change while they are sent, which are then copied to: */
@@ -46,6 +47,8 @@ int members_answer(struct members *members, struct error *error);
 /* For the leader, at a pause: all slices, tallies and losses. Errors: ERROR_PEER, which names the follower.
  */
 int members_fetch(void *members, struct error *error);
+/* The same once the run has failed: a follower whose slice is not whole does not answer, but ends. */
+int members_fetch_rest(void *members, struct error *error);
 /* What an endpoint says names an address; this says whose it is. */
 int members_named(const struct follower *follower, int code, struct error *error);
 struct slice members_slice(const struct members *members, size_t begin, size_t end);

@@ -4,8 +4,10 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../bridge/joins.h"
 #include "../record/progress.h"
 #include "follower.h"
@@ -60,6 +62,13 @@ static int choose_error(const struct server_half *server, const struct cluster_s
     return error->code;
 }
 
+/* Where the run goes on from is known to the half that leads alone. */
+static void add_rest(const struct server_half *server, struct error *error) {
+    struct text words = {.bytes = error->words, .room = sizeof error->words, .used = strlen(error->words)};
+    const char *rest = server->result->rest;
+    if (rest[0] != '\0' && !strstr(error->words, rest)) text_add(&words, "%s", rest);
+}
+
 /* Where a run may go on without a worker, that may be this process's: what came of it is what this process
  * ends with, too. */
 static int go_by_server(const struct server_half *server, struct finish *finish, struct error *error) {
@@ -98,6 +107,7 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
         world_join(thread);
         code = choose_error(server, session, error);
         if (code != OK) code = go_by_server(server, finish, error);
+        if (code != OK) add_rest(server, error);
     }
     join_sessions(session, &server->session);
     if (!server->result->abandoned) world_close(server->session.world);

@@ -1,11 +1,14 @@
 /* What the leader fetches at each pause: the followers' slices, what their shards have counted, and whom they
  * have lost. See members.h. */
+#include <math.h>
 #include <string.h>
 
 #include "../base/memory.h"
 #include "members.h"
 
 enum { TALLY_VALUES = STALENESS_BINS + 4 };
+
+#define REST_S 10.0 /* for a follower's slice, at most, once the run has failed */
 
 static void put_tally(uint64_t *values, const struct tally *tally) {
     *values++ = (uint64_t)tally->updates;
@@ -108,13 +111,14 @@ static int fetch_one(struct members *members, int f, uint64_t *values, int count
     return OK;
 }
 
-/* Includes who is lost: a follower may not have noticed yet. */
+/* Includes who is lost, and whether the run has failed: a follower may not have noticed yet. */
 static int send_fetch(struct members *members, const struct follower *follower, struct error *error) {
     uint8_t *lost;
     const size_t workers = (size_t)members->host.count;
-    RETURN_IF(memory_array(&lost, workers, "who is lost", error));
+    RETURN_IF(memory_array(&lost, workers + 1, "who is lost", error));
     for (size_t w = 0; w < workers; w++) lost[w] = !atomic_load(&members->site->roster->members[w].active);
-    const int code = turn_send(follower->endpoint, FRAME_FETCH, members->fetched, lost, workers,
+    lost[workers] = members->failed;
+    const int code = turn_send(follower->endpoint, FRAME_FETCH, members->fetched, lost, workers + 1,
                                members->timeout_s, error);
     memory_free(lost);
     return members_named(follower, code, error);
@@ -136,5 +140,17 @@ int members_fetch(void *self, struct error *error) {
     for (int f = 0; f < host->follower_count && code == OK; f++)
         code = fetch_one(members, f, values, count, error);
     memory_free(values);
+    return code;
+}
+
+int members_fetch_rest(void *self, struct error *error) {
+    struct members *members = self;
+    struct world *world = members->site->world;
+    if (members->host.follower_count == 0) return OK;
+    members->failed = true;
+    members->fetch_s = fmin(members->timeout_s, REST_S);
+    world_resume(world);
+    const int code = members_fetch(members, error);
+    world_stop(world);
     return code;
 }

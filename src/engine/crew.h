@@ -90,6 +90,8 @@ struct crew {
     int (*change)(void *self, const struct phase_change *change, struct error *error);
     /* A segment is over, all pause: what other parts have becomes what the store here has. */
     int (*fetch)(void *self, struct error *error);
+    /* The run has failed, and all threads here have ended: the same, where the other parts are whole, too. */
+    int (*fetch_rest)(void *self, struct error *error);
     /* Whether another part has lost this worker, as far as is known. Also while workers run. */
     bool (*lost)(const void *self, int worker);
     /* Adds what shards in other processes have counted for a worker; and everything else that is elsewhere.

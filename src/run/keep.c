@@ -193,43 +193,55 @@ static void take_back(struct run *run) {
     sampler_take_back(&run->sampler, run->rounds_most);
 }
 
-/* The store is whole where every thread has ended and no device that it lives on has failed. Slices that live
- * in other processes cannot be fetched any more. */
+bool run_store_is_whole(const struct run *run) {
+    struct error ignored = {0};
+    const struct traits *traits = run_traits(run);
+    if (run->training.abandoned) return false;
+    if (traits->rounds && traits->merged && !store_is_between_rounds(&run->store)) return false;
+    return store_check(&run->store, &ignored) == OK && store_fetch(&run->store, &ignored) == OK;
+}
+
+/* Slices in other processes come along as long as these are there: one that was killed takes its slice with
+ * it. */
 static void keep_what_is_left(struct run *run) {
     struct error ignored = {0};
-    const bool ended = training_failed(&run->training) && !run->training.abandoned;
-    if (!ended || run->crew.parts > 1 || run_is_hopeless(run)) return;
-    const struct traits *traits = run_traits(run);
-    if (traits->rounds && traits->merged && !store_is_between_rounds(&run->store)) return;
-    if (store_check(&run->store, &ignored) != OK || store_fetch(&run->store, &ignored) != OK) return;
+    const struct crew *crew = &run->crew;
+    if (!training_failed(&run->training) || !run_store_is_whole(run) || run_is_hopeless(run)) return;
     if (store_version(&run->store) == run->version_before) return;
+    if (crew->fetch_rest && crew->fetch_rest(run->members, &ignored) != OK) return;
     take_back(run);
     run_keep(run, &ignored);
 }
 
-int run_keep_rest(struct run *run, int code, struct error *error) {
+static void say_rest(const struct run *run, struct text *words) {
+    const struct config *config = &run->setup.config;
+    if (run->has_checkpoint && run->crew.elsewhere)
+        text_add(words,
+                 "; to go on from update %ld, start all processes again, the leader with --resume=%.200s",
+                 run->checkpoint_update, config->out);
+    else if (run->has_checkpoint)
+        text_add(words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
+                 config->out);
+    else if (run->best.epoch > 0)
+        text_add(words, "; its best epoch, %d, is in %.200s/checkpoint/best", run->best.epoch, config->out);
+    else if (run->resumes)
+        text_add(words, "; %.200s, which it went on from, is as it was", config->resume);
+    else if (run->replaces)
+        text_add(words, "; the earlier run in %.200s stays", config->out);
+    else
+        text_add(words, "; there is no checkpoint yet%s",
+                 config->checkpoint_every_s > 0.0 ? " (--checkpoint-every=SECONDS)" : "");
+}
+
+int run_keep_rest(struct run *run, int code, struct run_result *result, struct error *error) {
     struct text words = {.bytes = error->words, .room = sizeof error->words, .used = strlen(error->words)};
+    struct text rest = text_into(result->rest, sizeof result->rest);
     if (code != ERROR_DEVICE && code != ERROR_PEER && code != ERROR_DIVERGED) return code;
     if (code != ERROR_DIVERGED) keep_what_is_left(run);
     run_drain(run);
     const bool goes_on = code == ERROR_PEER && run->crew.elsewhere && run->setup.config.restart_wait_s > 0.0;
     if (!run_keeps(run) || goes_on) return code; /* which its next session says */
-    if (run->has_checkpoint && run->crew.elsewhere)
-        text_add(&words,
-                 "; to go on from update %ld, start all processes again, the leader with --resume=%.200s",
-                 run->checkpoint_update, run->setup.config.out);
-    else if (run->has_checkpoint)
-        text_add(&words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
-                 run->setup.config.out);
-    else if (run->best.epoch > 0)
-        text_add(&words, "; its best epoch, %d, is in %.200s/checkpoint/best", run->best.epoch,
-                 run->setup.config.out);
-    else if (run->resumes)
-        text_add(&words, "; %.200s, which it went on from, is as it was", run->setup.config.resume);
-    else if (run->replaces)
-        text_add(&words, "; the earlier run in %.200s stays", run->setup.config.out);
-    else
-        text_add(&words, "; there is no checkpoint yet%s",
-                 run->setup.config.checkpoint_every_s > 0.0 ? " (--checkpoint-every=SECONDS)" : "");
+    say_rest(run, &rest);
+    text_add(&words, "%s", result->rest);
     return code;
 }

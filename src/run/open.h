@@ -226,7 +226,10 @@ bool run_is_over(const struct run *run);
 int run_check_epochs(const struct run *run, bool typed, struct error *error);
 /* After an error of the training: keeps what was applied until then in a checkpoint, where it can be had and
  * is worth it, and adds to the words which checkpoint there is to go on from. Returns `code`. */
-int run_keep_rest(struct run *run, int code, struct error *error);
+int run_keep_rest(struct run *run, int code, struct run_result *result, struct error *error);
+/* After all threads were to end: whether they have, no device that the store lives on has failed, and, where
+ * all step together, no round is half done. What is on devices is in store->host then. */
+bool run_store_is_whole(const struct run *run);
 
 /* --- totals.c; likewise --- */
 

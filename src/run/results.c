@@ -34,7 +34,6 @@ void run_print_results(int code, const struct run_result *result) {
                                     .train_seconds = summary->train_seconds,
                                     .final_cost = summary->final_cost};
     char sentence[SENTENCE_BYTES] = "";
-    if (code != OK && code != ERROR_INTERRUPTED) return;
     if (!result->config.quiet) sentence_of_run(summary, sentence, sizeof sentence);
     results_print(code == OK ? &results : NULL, sentence);
 }

@@ -307,6 +307,43 @@ static int test_by_views(struct run *run, struct error *error) {
     return OK;
 }
 
+/* What is known without the workers' threads. */
+static struct summary summary_of(const struct run *run) {
+    const double here = training_seconds(&run->training);
+    const long long examples = run_examples(run);
+    return (struct summary){.workers = run->workers,
+                            .epochs = run_epochs(run),
+                            .updates = store_version(&run->store),
+                            .examples = examples,
+                            .train_seconds = run->seconds_before + here,
+                            .examples_per_s =
+                                here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
+                            .metric = run_metric(run),
+                            .test_score = run->tested.score,
+                            .test_value = run->tested.value,
+                            .test_cost = run->tested.cost,
+                            .views_score = run->viewed,
+                            .target_s = run->target_s,
+                            .best_epoch = run->best.epoch,
+                            .best_score = run->best.score,
+                            .best_test_score = run->best.test_score,
+                            .lost_batches = sampler_batches(&run->sampler, run->sampler.in_flight),
+                            .interrupted = run->interrupted};
+}
+
+/* Of a run that failed, where its time went. A thread that hangs may still write what is summed up. */
+static void sum_up_failed(struct run *run, struct run_result *result) {
+    struct error ignored = {0};
+    if (run->crew.elsewhere && !training_failed(&run->training)) return;
+    world_stop(run->world);
+    training_end(&run->training, &ignored);
+    if (run->training.abandoned) return;
+    result->summary = summary_of(run);
+    if (run_describe(run, result, &ignored) != OK || run_totals(run, result, &ignored) != OK)
+        result->summary = (struct summary){0};
+    result->summary.test_value = NULL;
+}
+
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     if (run->interrupted || run->epoch == run->epochs_before) RETURN_IF(test(run, error));
     RETURN_IF(run_check_diverged(run, error));
@@ -314,27 +351,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     run_drain(run);
     RETURN_IF(run_keep(run, error));
     RETURN_IF(run_keep_model(run, error));
-    const double seconds = run->seconds_before + training_seconds(&run->training);
-    const double here = training_seconds(&run->training);
-    const long long examples = run_examples(run);
-    result->summary = (struct summary){
-        .workers = run->workers,
-        .epochs = run_epochs(run),
-        .updates = store_version(&run->store),
-        .examples = examples,
-        .train_seconds = seconds,
-        .examples_per_s = here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
-        .metric = run_metric(run),
-        .test_score = run->tested.score,
-        .test_value = run->tested.value,
-        .test_cost = run->tested.cost,
-        .views_score = run->viewed,
-        .target_s = run->target_s,
-        .best_epoch = run->best.epoch,
-        .best_score = run->best.score,
-        .best_test_score = run->best.test_score,
-        .lost_batches = sampler_batches(&run->sampler, run->sampler.in_flight),
-        .interrupted = run->interrupted};
+    result->summary = summary_of(run);
     RETURN_IF(run_describe(run, result, error));
     RETURN_IF(run_totals(run, result, error));
     run_judge(run, &result->summary);
@@ -346,16 +363,17 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     run_say_verdict(run, summary);
     run_say_missed_faults(run);
     if (run->interrupted && run->silent)
-        return error_set(error, ERROR_INTERRUPTED, "stopped after %lld examples, as was asked", examples);
+        return error_set(error, ERROR_INTERRUPTED, "stopped after %lld examples, as was asked",
+                         summary->examples);
     if (run->interrupted && run->crew.elsewhere)
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; to go on, start all processes again, the leader "
                          "with --resume=%s",
-                         examples, run->setup.config.out);
+                         summary->examples, run->setup.config.out);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
-                         "interrupted after %lld examples; go on with: trainer --resume=%s", examples,
-                         run->setup.config.out);
+                         "interrupted after %lld examples; go on with: trainer --resume=%s",
+                         summary->examples, run->setup.config.out);
     return OK;
 }
 
@@ -410,7 +428,10 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     int code = coordinate(run, error);
     if (code == OK) code = run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
     if (code == OK) return export_model(run, error); /* what was learnt is kept, whatever becomes of it */
-    return code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
+    if (code == ERROR_INTERRUPTED) return code;
+    run_keep_rest(run, code, result, error);
+    sum_up_failed(run, result);
+    return code;
 }
 
 /* The state that it would begin with. */

@@ -24,6 +24,8 @@ struct run_result {
     long long *shard_bytes, *server_bytes; /* [summary.shards], [summary.servers] */
     char homes[256];                       /* of the shards: "gpu:0,gpu:1"; "cpu": the host */
     char faults[FAULTS_TEXT_BYTES];
+    char rest[440]; /* of a run that failed: from where it goes on, "; go on from update 40 with: ...", or why
+                       it does not; its error has it, too */
     bool abandoned; /* a thread hangs: world and crew's settings must stay as long as the program does */
 };
 
@@ -42,7 +44,8 @@ struct embedding {
 /* Trains, with this crew in this world. Its settings, steps and epochs are printed to standard output unless
  * it is to be quiet, progress and notices to standard error, logs, model and checkpoint to config.out. When
  * it is interrupted it writes a checkpoint and returns ERROR_INTERRUPTED. The result is filled on success and
- * when interrupted; run_result_free is safe after any outcome. Errors: as their exit codes say. */
+ * when interrupted, and its summary, but for the verdict, after an error of the training; run_result_free is
+ * safe after any outcome. Errors: as their exit codes say. */
 int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
               struct run_result *result, struct error *error);
 /* The same in this process alone, in a world of its own; and within another program. */
@@ -54,8 +57,8 @@ int run_train_embedded(const struct typed *typed, const struct embedding *embedd
  * is kept, too. *updates: that the state has been through, or 0. Errors: as their exit codes say; ERROR_FILE:
  * a layer for which the file has nothing. */
 int run_keep_first(const struct typed *typed, long *updates, struct error *error);
-/* What `trainer train` prints at the end of a run that ended with that code; nothing after an error, and no
- * sentence on where the time went when it was to be quiet. */
+/* What `trainer train` prints at the end of a run that ended with that code: after an error or an interrupt
+ * the sentence on where the time went alone, and none when it was to be quiet. */
 void run_print_results(int code, const struct run_result *result);
 void run_result_free(struct run_result *result); /* safe on a zeroed one */
 

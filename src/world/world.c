@@ -61,6 +61,10 @@ void world_stop(struct world *world) {
     world->kind->stop(world);
 }
 
+void world_resume(struct world *world) {
+    atomic_store(&world->stopped, 0);
+}
+
 void world_dismiss(struct world *world) {
     atomic_store(&world->dismissed, true);
 }

@@ -54,6 +54,8 @@ void world_work(struct world *world,
                 double seconds); /* simulated: the caller is busy for that long [point]; real: nothing */
 void world_yield(struct world *world); /* simulated: [point]; real: nothing */
 void world_stop(struct world *world);  /* wakes every wait, from now on too: they return WAIT_STOPPED */
+/* A stopped one, of which no other thread is left: waits wait again. */
+void world_resume(struct world *world);
 bool world_stopped(const struct world *world);
 
 /* Cores of this machine that this process may use. */

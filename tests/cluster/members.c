@@ -109,7 +109,7 @@ static void check_fetch(void) {
     follower.store.begin = CUT, follower.store.end = FLOATS;
     count(&follower);
     for (int turn = 0; turn < 2; turn++) { /* counts are those so far, not those since */
-        uint8_t lost[WORKERS] = {9, 9};
+        uint8_t lost[WORKERS + 1] = {9, 9, 9};
         struct frame_header header;
         atomic_store(&leader.members[1].active, turn == 0);
         atomic_store(&follower.members[0].active, turn == 0); /* lost, */
@@ -117,15 +117,17 @@ static void check_fetch(void) {
         follower.peers[1].left = turn == 1;
         const uint64_t fetch = ++follower.members_of.fetched;
         CHECK(members_answer(&follower.members_of, &error) == OK, "%s", error.words);
+        leader.members_of.failed = turn == 1;
         CHECK(crew.fetch(&leader.members_of, &error) == OK, "%s", error.words);
         check_far(&leader);
         CHECK(crew.lost(&leader.members_of, 0) == (turn == 1) && !crew.lost(&leader.members_of, 1),
               "turn %d: lost there: %d, %d", turn, leader.members_of.host.peers[0].lost_there,
               leader.members_of.host.peers[1].lost_there);
-        CHECK(frame_read_header(ends[1], "a fetch", 8 + WORKERS, &header, LONG_S, &error) == OK &&
-                  turn_receive(ends[1], &header, FRAME_FETCH, fetch, lost, WORKERS, LONG_S, &error) == OK,
+        CHECK(frame_read_header(ends[1], "a fetch", 8 + sizeof lost, &header, LONG_S, &error) == OK &&
+                  turn_receive(ends[1], &header, FRAME_FETCH, fetch, lost, sizeof lost, LONG_S, &error) == OK,
               "%s", error.words);
-        CHECK(lost[0] == 0 && lost[1] == turn, "who is lost: %d, %d", lost[0], lost[1]);
+        CHECK(lost[0] == 0 && lost[1] == turn && lost[WORKERS] == turn,
+              "who is lost: %d, %d, the run has failed: %d", lost[0], lost[1], lost[WORKERS]);
     }
     for (int i = 0; i < FLOATS; i++) {
         const float expected = i < CUT ? 1000.0f + (float)i : 5000.0f + (float)i;
