@@ -56,7 +56,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
     if (code == OK) {
         const struct page page = page_on(stdout);
         world_end_at_interrupt(); /* a reader may stand still */
-        ensemble_print(ensemble, &page);
+        code = ensemble_print(ensemble, &page, error);
     }
     ensemble_end(ensemble);
     memory_free(ensemble);

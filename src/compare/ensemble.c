@@ -9,6 +9,8 @@
 #include "../data/stream.h"
 #include "../graph/model.h"
 #include "../infer/tested.h"
+#include "../record/sentence.h"
+#include "../report/facts.h"
 #include "../run/folder.h"
 #include "../run/run.h"
 #include "data.h"
@@ -279,7 +281,18 @@ static void print_together(const struct ensemble_run *run, const struct page *pa
     page_words(page, 0, 0, words);
 }
 
-void ensemble_print(const struct ensemble_run *run, const struct page *page) {
+static int print_sentence(const struct ensemble_run *run, const struct page *page, int member,
+                          struct error *error) {
+    char folder[PATH_BYTES], sentence[SENTENCE_BYTES], line[SENTENCE_BYTES + 30];
+    RETURN_IF(member_folder(run, member, folder, error));
+    RETURN_IF(facts_folder_sentence(folder, sentence, sizeof sentence, error));
+    snprintf(line, sizeof line, "Member %d: %s", member + 1, sentence);
+    if (sentence[0]) page_words(page, 0, 2, line);
+    return OK;
+}
+
+int ensemble_print(const struct ensemble_run *run, const struct page *page, struct error *error) {
+    int best_member = -1;
     double best = (double)NAN;
     char score[METRIC_BYTES];
     fprintf(page->file, "member  %8s  seconds  settings\n", metric_rows[run->metric].words);
@@ -292,9 +305,12 @@ void ensemble_print(const struct ensemble_run *run, const struct page *page) {
         else
             fprintf(page->file, "%6d  %8s  %7s  ", m + 1, "failed", "");
         page_words(page, 27, 27, member->done ? settings : member->failure.words);
-        if (member->done && (isnan(best) || metric_better(run->metric, member->score, best)))
-            best = member->score;
+        if (!member->done || (best_member >= 0 && !metric_better(run->metric, member->score, best))) continue;
+        best = member->score;
+        best_member = m;
     }
     print_together(run, page, best);
+    if (best_member >= 0) RETURN_IF(print_sentence(run, page, best_member, error));
     fprintf(page->file, "\nensemble.csv and all members are in %s\n", run->out);
+    return OK;
 }

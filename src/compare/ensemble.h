@@ -51,7 +51,7 @@ int ensemble_begin(struct ensemble_run *run, const struct ensemble_settings *set
 /* Trains all, then tests each and all. A member that fails is a row, and the others are the ensemble. Errors:
  * ERROR_INTERRUPTED; ERROR_FILE; that of the first member, where all have failed. */
 int ensemble_train(struct ensemble_run *run, struct error *error);
-void ensemble_print(const struct ensemble_run *run, const struct page *page);
+int ensemble_print(const struct ensemble_run *run, const struct page *page, struct error *error);
 void ensemble_end(struct ensemble_run *run); /* safe on a half-open one */
 
 /* --- ensemble_files.c --- */

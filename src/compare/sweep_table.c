@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../record/sentence.h"
 #include "../report/facts.h"
 #include "../report/page.h"
 #include "sweep.h"
@@ -99,6 +100,15 @@ static int print_rows(const struct sweep *sweep, const struct page *page, struct
     return code;
 }
 
+static int print_sentence(const struct sweep *sweep, const struct page *page, int run, struct error *error) {
+    char folder[PATH_BYTES], sentence[SENTENCE_BYTES], line[SENTENCE_BYTES + 30];
+    RETURN_IF(sweep_folder(sweep, run, folder, error));
+    RETURN_IF(facts_folder_sentence(folder, sentence, sizeof sentence, error));
+    snprintf(line, sizeof line, "Run %d: %s", run + 1, sentence);
+    if (sentence[0]) page_words(page, 0, 2, line);
+    return OK;
+}
+
 int sweep_print(const struct sweep *sweep, const struct page *page, struct error *error) {
     const int best = sweep_best(sweep);
     char line[PATH_BYTES + 200], figure[METRIC_BYTES];
@@ -109,6 +119,7 @@ int sweep_print(const struct sweep *sweep, const struct page *page, struct error
     snprintf(line, sizeof line, "The best is run %d: %s on the test part, in %s/%d/checkpoint/best.",
              best + 1, metric_figure(sweep->score, sweep->runs[best].test, figure), sweep->out, best + 1);
     page_words(page, 0, 2, line);
+    RETURN_IF(print_sentence(sweep, page, best, error));
     fputs("To train it again:\n\n", page->file);
     RETURN_IF(print_command(sweep, page, best, error));
     fprintf(page->file, "\nsweep.csv and all runs are in %s\n", sweep->out);

@@ -7,6 +7,7 @@
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../config/config.h"
+#include "../record/sentence.h"
 
 static const char *const names[] = {"summary.json", "epochs.csv", "steps.csv"};
 
@@ -165,4 +166,15 @@ const char *facts_worker(const struct facts *facts, int worker, char *out, size_
     else
         snprintf(out, bytes, "worker %d", worker);
     return out;
+}
+
+int facts_folder_sentence(const char *folder, char *out, size_t bytes, struct error *error) {
+    struct facts *facts = NULL;
+    out[0] = '\0';
+    RETURN_IF(memory_array(&facts, 1, "facts of a run", error));
+    const int code = facts_read(facts, folder, FACTS_CURVES, error);
+    if (code == OK && facts->has_summary) sentence_of_run(&facts->summary, out, bytes);
+    facts_free(facts);
+    memory_free(facts);
+    return code;
 }

@@ -331,13 +331,14 @@ static struct summary summary_of(const struct run *run) {
                             .interrupted = run->interrupted};
 }
 
-/* Of a run that failed, where its time went. A thread that hangs may still write what is summed up. */
+/* Of a run that failed, where its time went; nothing where no update was made. A thread that hangs may still
+ * write what is summed up. */
 static void sum_up_failed(struct run *run, struct run_result *result) {
     struct error ignored = {0};
     if (run->crew.elsewhere && !training_failed(&run->training)) return;
     world_stop(run->world);
     training_end(&run->training, &ignored);
-    if (run->training.abandoned) return;
+    if (run->training.abandoned || store_version(&run->store) == run->version_before) return;
     result->summary = summary_of(run);
     if (run_describe(run, result, &ignored) != OK || run_totals(run, result, &ignored) != OK)
         result->summary = (struct summary){0};

@@ -11,6 +11,9 @@ small=(--dataset=iris --threads=1 --epochs=3 --quiet)
 
 # --- members, trained with others and alone ---
 good ensemble "${small[@]}" --model=mlp:hidden=8 --members=3 --devices=cpu:0,cpu:1 --out=three
+best=$(sed -n 's/^ *\([0-9]\) *\([0-9.]*\) %.*/\2 \1/p' out | sort -k1,1nr -k2,2n | head -n 1 | cut -d' ' -f2)
+grep -q "^Member $best: [0-9,]* examples/s, [0-9]* % of the time computes" out ||
+    fail "it does not say where the time of its best member went: $(cat out)"
 good "${small[@]}" --model=mlp:hidden=8 --devices=cpu:0 --seed=3 --out=alone
 same_weights 'the third member, alone' three/3 alone
 good ensemble "${small[@]}" --member='model=softmax seed=5' \
@@ -144,7 +147,8 @@ done
 [ "$(grep -c finished killed/ensemble.csv)" -lt 4 ] || fail 'it was over five times before it could be killed'
 touch -d '1 hour ago' killed/1/summary.json
 good ensemble --resume=killed --quiet
-[ "$(sed 's/killed/whole/' out | awk '{ $4 = ""; print }')" = "$(awk '{ $4 = ""; print }' whole.out)" ] ||
+timeless() { awk '/^Member/, /\.$/ { next } { $4 = ""; sub("killed", "whole"); print }' "$1"; }
+[ "$(timeless out)" = "$(timeless whole.out)" ] ||
     fail "killed and resumed: printed $(cat out)"
 [ "$(cut -d, -f1-3,5- killed/ensemble.csv)" = "$(cut -d, -f1-3,5- whole/ensemble.csv)" ] ||
     fail "killed and resumed: another table: $(diff killed/ensemble.csv whole/ensemble.csv)"

@@ -38,6 +38,7 @@ fails() { # code, words, options...
     [ $? -eq "$code" ] || fail "$*: expected exit code $code: $(cat err)"
     grep -Eq "$words" err || fail "$*: expected $words: $(cat err)"
 }
+tells_time() { [ "$(grep -c ' examples/s, [0-9]* % of the time computes' out)" -eq "$1" ]; }
 
 # --- sync: the last round that all took ---
 "$TRAINER" $small --epochs=6 --out=whole $two >out 2>err || fail "the whole run: $(cat err)"
@@ -73,6 +74,13 @@ for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1
         fail "$strategy: $steps steps, position $position"
     "$TRAINER" --quiet --resume=one $two >out 2>err || fail "$strategy: going on: $(cat err)"
 done
+
+# --- where the time went, also of a run that fails; not where no step was taken ---
+fails 4 'go on from update 8' ${small#--quiet} --epochs=6 --out=told $two --fail=worker:1@step:9 \
+    --checkpoint-every=0
+tells_time 1 && tail -n 1 out | grep -q ' examples/s, ' || fail "a run that fails ends with: $(tail -n 1 out)"
+fails 4 'there is no checkpoint yet' ${small#--quiet} --epochs=6 --out=untold $two --fail=worker:1@step:1
+tells_time 0 || fail "a run that has not stepped ends with: $(tail -n 1 out)"
 
 # --- nothing was learnt yet: there is nothing to keep ---
 fails 4 'there is no checkpoint yet$' $small --epochs=6 --out=first $two --fail=worker:0@step:1 \
