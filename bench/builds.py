@@ -3,9 +3,10 @@
 
 usage: bench/builds.py OLD NEW [--rounds 5] [--only mlp,alexnet,cluster,exchange] [--match lockfree]
 
-OLD and NEW are checkouts in which `make` and `make build/bench/exchange` were run. Needs MNIST and CIFAR-10 in $TRAINER_DATA. Printed for
-each case: the median of the pairwise ratios new / old (above 1: the new build is faster), their range, and the median speed of each.
-The two take turns in who begins. exchange: one line per strategy, and what a step costs that moves next to nothing.
+OLD and NEW are checkouts in which `make` and `make build/bench/exchange` were run. Needs MNIST and
+CIFAR-10 in $TRAINER_DATA. Printed for each case: the median of the pairwise ratios new / old (above 1:
+the new build is faster), their range, and the median speed of each. The two take turns in who begins.
+exchange: one line per strategy, and what a step costs that moves next to nothing.
 """
 import argparse, json, os, re, socket, statistics, subprocess, sys, tempfile
 

@@ -4,12 +4,15 @@ as threads of one process.
 
 Each run trains MNIST (batch 100) with two workers of one thread each. Printed for each model and strategy:
 examples/s of the threads, of one and of two parameter servers, and of a mirrored pair, each over shared
-memory, over TCP, and over UCX with and without its shared memory; the median of the rounds, which take turns. The bytes that a step moves over the wire are compared with the formula.
+memory, over TCP, and over UCX with and without its shared memory; the median of the rounds, which take
+turns. The bytes that a step moves over the wire are compared with the formula.
 
-    TRAINER_DATA=... bench/cluster.py [--rounds 3] [--epochs 4] [--strategies sync,async-lockfree] [--models mlp:hidden=100]
-        [--way "1 ps, TCP"]... [--peer "NAME=COMMAND"]...
+    TRAINER_DATA=... bench/cluster.py [--rounds 3] [--epochs 4] [--strategies sync,async-lockfree]
+        [--models mlp:hidden=100] [--way "1 ps, TCP"]...
+        [--peer "NAME=COMMAND"]...
 
---peer takes its turn in each round: a command of a shell, whose last line is JSON with examples_per_s; what it prints is printed once.
+--peer takes its turn in each round: a command of a shell, whose last line is JSON with examples_per_s;
+what it prints is printed once.
 """
 import argparse
 import json

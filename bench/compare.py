@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Our examples/s beside PyTorch's on the same machine: the same network, batch and number of workers, run in turn.
+"""Our examples/s beside PyTorch's on the same machine: the same network, batch and number of workers, run
+in turn.
 
-usage: bench/compare.py [--trainer ./trainer] [--model mlp|alexnet] [--rounds 5] [--seconds 6] [--epochs N] [--data DIR]
-                        [--dataset cifar10:crop=24,take=12800] [--strategies sync,sharded]
+usage: bench/compare.py [--trainer ./trainer] [--model mlp|alexnet] [--rounds 5] [--seconds 6]
+                        [--epochs N] [--data DIR] [--dataset cifar10:crop=24,take=12800]
+                        [--strategies sync,sharded]
 
-Needs PyTorch (Debian: apt-get install python3-torch libopenblas0-pthread; without the latter PyTorch computes with the slow
-reference BLAS) and MNIST or CIFAR-10 in --data or $TRAINER_DATA.
-mlp is 784-100-10, sigmoid, batch 100 a worker, on MNIST; alexnet DistNet's network, batch 128, on CIFAR-10; both with plain SGD. PyTorch
-computes on batches that stay in memory; ours draws its batches from the whole training set, alexnet's augmented as in DistNet
-unless --dataset says otherwise. --strategies: these instead, in fp32, beside DDP. Prints each run, then the median of the pairwise ratios;
+Needs PyTorch (Debian: apt-get install python3-torch libopenblas0-pthread; without the latter PyTorch
+computes with the slow reference BLAS) and MNIST or CIFAR-10 in --data or $TRAINER_DATA.
+mlp is 784-100-10, sigmoid, batch 100 a worker, on MNIST; alexnet DistNet's network, batch 128, on
+CIFAR-10; both with plain SGD. PyTorch computes on batches that stay in memory; ours draws its batches
+from the whole training set, alexnet's augmented as in DistNet unless --dataset says otherwise.
+--strategies: these instead, in fp32, beside DDP. Prints each run, then the median of the pairwise ratios;
 targets in brackets.
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile

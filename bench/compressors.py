@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What --compress costs in accuracy: the same network, data and number of epochs with each compressor, beside none.
+"""What --compress costs in accuracy: the same network, data and number of epochs with each compressor,
+beside none.
 
-    TRAINER_DATA=... bench/compressors.py [--model alexnet] [--dataset cifar10:take=10000] [--epochs 3] [--batch 128]
-        [--optimizer OPTIMIZER] [--seeds 1] [--compressors none,bf16,...]
+    TRAINER_DATA=... bench/compressors.py [--model alexnet] [--dataset cifar10:take=10000] [--epochs 3]
+        [--batch 128] [--optimizer OPTIMIZER] [--seeds 1] [--compressors none,bf16,...]
 
-A parameter server and two workers on this machine, sync, so that a run repeats bit for bit. Printed for each: test accuracy and final
-cost, the mean over the seeds, the bytes to and from the workers, and seconds. Without --compressors: all that `trainer list` has.
+A parameter server and two workers on this machine, sync, so that a run repeats bit for bit. Printed for
+each: test accuracy and final cost, the mean over the seeds, the bytes to and from the workers, and
+seconds. Without --compressors: all that `trainer list` has.
 """
 import argparse
 import json

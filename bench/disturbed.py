@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""A training that everything happens to, beside one that is left alone: AlexNet on CIFAR-10 in a cluster of processes on this machine.
+"""A training that everything happens to, beside one that is left alone: AlexNet on CIFAR-10 in a cluster
+of processes on this machine.
 
-The disturbed one has a parameter server and two workers, under one strategy. A worker is killed; two others join; the parameter server is
-killed, and started again with the same command; then the parameter server gets SIGTERM, and the run goes on in one process, with
-other workers and under another strategy. The other run has a parameter server and two workers, and goes through. Prints a line for
-each thing that happens and the accuracies by epoch, and writes a report of both runs.
+The disturbed one has a parameter server and two workers, under one strategy. A worker is killed; two
+others join; the parameter server is killed, and started again with the same command; then the parameter
+server gets SIGTERM, and the run goes on in one process, with other workers and under another strategy.
+The other run has a parameter server and two workers, and goes through. Prints a line for each thing that
+happens and the accuracies by epoch, and writes a report of both runs.
 
-    TRAINER_DATA=... bench/disturbed.py [--epochs=12] [--out=runs/disturbed] [--options="..."] [--strategy=async-apply]
-        [--then="--strategy=sync --staleness=ignore"]
+    TRAINER_DATA=... bench/disturbed.py [--epochs=12] [--out=runs/disturbed] [--options="..."]
+        [--strategy=async-apply] [--then="--strategy=sync --staleness=ignore"]
 """
 import argparse
 import csv

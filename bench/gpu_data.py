@@ -1,4 +1,5 @@
-"""The data sets of bench/gpu_facts.py: MNIST and CIFAR-10 where they are, else made-up pictures of their shapes and numbers, said as such."""
+"""The data sets of bench/gpu_facts.py: MNIST and CIFAR-10 where they are, else made-up pictures of
+their shapes and numbers, said as such."""
 import glob, os, random
 
 FILES = {"mnist": ["mnist/train-images*"],

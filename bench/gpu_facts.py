@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""gpu-facts: all that one GPU can tell of this program, in one run that ends in time; its files are made into docs/measurements/gpu-report.md.
+"""gpu-facts: all that one GPU can tell of this program, in one run that ends in time; its files are made
+into docs/measurements/gpu-report.md.
 
-usage: bench/gpu_facts.py --report FOLDER [--seconds 560] [--cuda 1|standin] [--build build] [--data DIR] [--python PYTHON] [--quick]
-                          [--stages NAME,NAME...] [--through PROGRAM]
+usage: bench/gpu_facts.py --report FOLDER [--seconds 560] [--cuda 1|standin] [--build build] [--data DIR]
+                          [--python PYTHON] [--quick] [--stages NAME,NAME...] [--through PROGRAM]
 
-Stages go in the order of their worth: environment, build, latencies, operations, tests, speed, workers, profile, sanitizer, accuracy. Each has a
-limit of its own, and goes on, or is left for the next one, when something fails. All that is run is a process of its own session, which is killed with
-all that it has started when its time is over; one that cannot even be killed is left behind. What it prints is in the log as soon as it prints
-it, and what it measures in facts.jsonl, so a machine that goes away takes little with it.
+Stages go in the order of their worth: environment, build, latencies, operations, tests, speed, workers,
+profile, sanitizer, accuracy. Each has a limit of its own, and goes on, or is left for the next one, when
+something fails. All that is run is a process of its own session, which is killed with all that it has
+started when its time is over; one that cannot even be killed is left behind. What it prints is in the log
+as soon as it prints it, and what it measures in facts.jsonl, so a machine that goes away takes little
+with it.
 
-FOLDER gets log.txt, facts.jsonl, profile.csv, summary.txt (at most 200 lines, printed last) and report.md (bench/gpu_report.py). Without --quick the
-sizes are those of docs/measurements; with it they are tiny, and nothing is measured but whether this script works. Each command is run as
-`PROGRAM STAGE COMMAND...` where --through says so: a tracer, or a test that lets a stage fail. Needs a GPU, nvcc, g++, make and Python; PyTorch for the
-comparison. With --stages only these are done, in the usual order. Exit code 0: every stage is as it should be; 1: something is wrong; 4: no GPU.
+FOLDER gets log.txt, facts.jsonl, profile.csv, summary.txt (at most 200 lines, printed last) and report.md
+(bench/gpu_report.py). Without --quick the sizes are those of docs/measurements; with it they are tiny,
+and nothing is measured but whether this script works. Each command is run as `PROGRAM STAGE COMMAND...`
+where --through says so: a tracer, or a test that lets a stage fail. Needs a GPU, nvcc, g++, make and
+Python; PyTorch for the comparison. With --stages only these are done, in the usual order. Exit code 0:
+every stage is as it should be; 1: something is wrong; 4: no GPU.
 """
 import argparse, csv, glob, json, math, os, re, shutil, signal, subprocess, sys, tempfile, time, traceback
 
@@ -63,7 +68,8 @@ class Done:
 
 
 def of_session(leader):
-    """The processes of a session that still run. timeout(1) gives what it starts a group of its own, so the group is not enough."""
+    """The processes of a session that still run. timeout(1) gives what it starts a group of its own,
+    so the group is not enough."""
     found = []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try: state, _, _, session = open(path).read().rpartition(")")[2].split()[:4]
@@ -155,7 +161,8 @@ class Facts:
             for line in lines if on_line else (): on_line(line.decode(errors="replace"))
 
     def end_child(self):
-        """Kills the child and all of its session. One that waits within the driver does not die: it is left alone."""
+        """Kills the child and all of its session. One that waits within the driver does not die: it is
+        left alone."""
         child, self.child = self.child, None
         if child is None: return
         for _ in range(5):  # what is killed may have started another one meanwhile
@@ -169,7 +176,8 @@ class Facts:
         except subprocess.TimeoutExpired: self.note(f"[process {child.pid} cannot be killed]\n")
 
     def run(self, command, seconds=30, on_line=None, needs=1, **more):
-        """Runs it for at most so long, and no longer than the stage lasts; where less than `needs` seconds are left, not at all."""
+        """Runs it for at most so long, and no longer than the stage lasts; where less than `needs`
+        seconds are left, not at all."""
         command = [str(word) for word in command]
         limit = min(seconds, self.stage_left())
         self.note(f"\n$ {' '.join(command)}\n")
@@ -208,7 +216,8 @@ class Facts:
         return done.out.strip().splitlines()[0].strip() if done.code == 0 and done.out.strip() else ""
 
     def json_lines(self, command, seconds, fails=None, **more):
-        """A program that prints facts: each is kept at once, and what failed is told by `fails` (default: it is wrong)."""
+        """A program that prints facts: each is kept at once, and what failed is told by `fails`
+        (default: it is wrong)."""
         count, fails = [0], fails or self.wrong
 
         def keep(line):
@@ -744,7 +753,7 @@ STAGES = [("environment", 75, environment), ("build", 170, build), ("latencies",
 
 def parse():
     beside = os.path.join(os.path.dirname(ROOT), "shared", "datasets")
-    p = argparse.ArgumentParser(prog="gpu-facts", description=__doc__.splitlines()[0])
+    p = argparse.ArgumentParser(prog="gpu-facts", description=__doc__.split("\n\n")[0])
     p.add_argument("--report", required=True, help="folder for what is found")
     p.add_argument("--seconds", type=float, default=560, help="all of it ends within so many seconds")
     p.add_argument("--cuda", default="1", choices=["1", "standin"], help="of the build")

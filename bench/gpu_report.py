@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Makes of what bench/gpu_facts.py has found a summary of at most 200 lines, and the page docs/measurements/gpu-report.md.
+"""Makes of what bench/gpu_facts.py has found a summary of at most 200 lines, and the page
+docs/measurements/gpu-report.md.
 
-usage: bench/gpu_report.py FOLDER... [--page FILE]   FOLDER as make gpu-facts REPORT=FOLDER left it; prints the summary
+usage: bench/gpu_report.py FOLDER... [--page FILE]
+                           FOLDER as make gpu-facts REPORT=FOLDER left it; prints the summary
 
-Of several runs each stage is that of the last one that came to it. The page is made from facts.jsonl alone, so it can be made anywhere and again.
+Of several runs each stage is that of the last one that came to it. The page is made from facts.jsonl
+alone, so it can be made anywhere and again.
 """
 import argparse, json, os, re, sys
 
@@ -43,7 +46,8 @@ def read(folder):
 
 
 def merge(runs):
-    """Facts of several runs: each stage's are those of the last run that came to it, and the time is that of all."""
+    """Facts of several runs: each stage's are those of the last run that came to it, and the time is
+    that of all."""
     if len(runs) == 1: return runs[0]
     last = {f["stage"]: i for i, facts in enumerate(runs)
             for f in facts if f["what"] == "stage" and f["verdict"] != "no time was left"}
@@ -243,7 +247,8 @@ def columns(names, rows):
 
 
 def summary(facts):
-    """At most MOST_LINES lines: verdict and stages, what is wrong, what is open; then of each table as many rows as there is room for."""
+    """At most MOST_LINES lines: verdict and stages, what is wrong, what is open; then of each table as
+    many rows as there is room for."""
     sections = Sections(facts)
     wrong, left = sections.told("wrong"), sections.told("open")
     lines = [f"gpu-facts: {verdict(facts)}", "", *columns(*sections.stages()), ""]
@@ -287,7 +292,7 @@ def write(folder, facts):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("folder", nargs="+")
     p.add_argument("--page", help="file to write the page to")
     a = p.parse_args()

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """A slower network than one machine has: the time of a step beside what bytes and latency allow.
 
-    TRAINER_DATA=... bench/network.py [--part speed|latency] [--rounds 3] [--epochs 1] [--gbit 1] [--milliseconds 1]
+    TRAINER_DATA=... bench/network.py [--part speed|latency] [--rounds 3] [--epochs 1] [--gbit 1]
+        [--milliseconds 1]
 
-speed: a parameter server and one or two workers in two network namespaces, each with its end of a pair of virtual interfaces that tbf
-holds to --gbit. Namespaces and interfaces are made here and removed at the end; nothing leaves the machine. It needs root, ip and tc
-(iproute2), and is left out where one of them is not there. What is allowed: the time of a step without the limit, and the time that
-the bytes of a step take at the limit, less the headers of packets; of two workers that are asynchronous either that, or what the line
-of the server carries each way.
+speed: a parameter server and one or two workers in two network namespaces, each with its end of a pair of
+virtual interfaces that tbf holds to --gbit. Namespaces and interfaces are made here and removed at the
+end; nothing leaves the machine. It needs root, ip and tc (iproute2), and is left out where one of them is
+not there. What is allowed: the time of a step without the limit, and the time that the bytes of a step
+take at the limit, less the headers of packets; of two workers that are asynchronous either that, or what
+the line of the server carries each way.
 
-latency: the same on the loopback device, through a relay that holds each piece for --milliseconds on its way (tests/real_faults.py).
-What is allowed: the time of a step through a relay that holds nothing, and the latency once each way.
+latency: the same on the loopback device, through a relay that holds each piece for --milliseconds on its
+way (tests/real_faults.py). What is allowed: the time of a step through a relay that holds nothing, and
+the latency once each way.
 
 Medians of the rounds, in which with and without take turns.
 """
@@ -44,8 +47,9 @@ def command(job, task, ps_hosts, workers, model, epochs, folder):
 
 
 def run(places, host, workers, model, epochs):
-    """Milliseconds of a step of all workers together, and bytes each way of one. places: what is put before the server's command and
-    the workers'; host: where the server listens, and where the workers find it."""
+    """Milliseconds of a step of all workers together, and bytes each way of one. places: what is put
+    before the server's command and the workers'; host: where the server listens, and where the workers
+    find it."""
     with tempfile.TemporaryDirectory() as folder:
         commands = [places[0] + command("ps", 0, host[0], workers, model, epochs, folder)]
         commands += [places[1] + command("worker", w, host[1], workers, model, epochs, folder)

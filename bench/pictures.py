@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Examples/s from a folder of JPEGs and from its pack, beside torch.utils.data.DataLoader with torchvision, run in turn.
+"""Examples/s from a folder of JPEGs and from its pack, beside torch.utils.data.DataLoader with
+torchvision, run in turn.
 
-usage: bench/pictures.py [--trainer ./trainer [OTHER...]] [--count 50000] [--pixels 160x192] [--size 72] [--crop 64]
-                         [--rounds 3] [--folder FOLDER] [--python python3]
+usage: bench/pictures.py [--trainer ./trainer [OTHER...]] [--count 50000] [--pixels 160x192] [--size 72]
+                         [--crop 64] [--rounds 3] [--folder FOLDER] [--python python3]
 
-Makes --count JPEGs of --pixels in ten classes under --folder (default: build/pictures-COUNT-PIXELS; kept for the next time):
-noise with the spectrum of photographs, quality 90, 4:2:0. Then, on two cores, an epoch of each kind:
-  folder  the program decodes the folder by two threads and trains a softmax regression on it, both from start to end
+Makes --count JPEGs of --pixels in ten classes under --folder (default: build/pictures-COUNT-PIXELS; kept
+for the next time): noise with the spectrum of photographs, quality 90, 4:2:0. Then, on two cores, an
+epoch of each kind:
+  folder  the program decodes the folder by two threads and trains a softmax regression on it, both from
+          start to end
   pack    `trainer pack` writes the folder as a pack; training on that, from start to end
-  loader  an epoch of a DataLoader with two workers, whose batches nobody uses, from the listing of the folder on, without the
-          time that Python takes to import its modules
-Each scales the middle of a picture to --size, cuts out a square of --crop at a random place and mirrors half of them. Seconds
-are of the clock and of the processor, of all processes. Other programs (--trainer with several) take their turns, too. Needs
-NumPy, Pillow, PyTorch and torchvision for --python.
+  loader  an epoch of a DataLoader with two workers, whose batches nobody uses, from the listing of the
+          folder on, without the time that Python takes to import its modules
+Each scales the middle of a picture to --size, cuts out a square of --crop at a random place and mirrors
+half of them. Seconds are of the clock and of the processor, of all processes. Other programs (--trainer
+with several) take their turns, too. Needs NumPy, Pillow, PyTorch and torchvision for --python.
 """
 import argparse, json, os, resource, shutil, statistics, subprocess, sys, tempfile, time
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What a PyTorch user gets on this GPU: steps of mlp, cnn and alexnet, eager, replayed and compiled, in one process.
+"""What a PyTorch user gets on this GPU: steps of mlp, cnn and alexnet, eager, replayed and compiled, in
+one process.
 
 usage: bench/torch_steps.py [--device cuda|cpu] [--seconds 1] [--batch N] [--until SECONDS]
 
-Networks, batches and precisions are those that bench/gpu_facts.py trains beside it; the input is on the GPU already. `eager` is the usual
-loop; `replay` is that step captured by hand as a CUDA graph, with a copy of the batch into it; `compiled` is torch.compile's
-"reduce-overhead". All are warmed up, and the time is that of as many steps as go into --seconds, waited for once. Prints a line of JSON for each, as soon
-as it is known: what is worth most goes first, and what fails is a line with its status.
+Networks, batches and precisions are those that bench/gpu_facts.py trains beside it; the input is on the
+GPU already. `eager` is the usual loop; `replay` is that step captured by hand as a CUDA graph, with a
+copy of the batch into it; `compiled` is torch.compile's "reduce-overhead". All are warmed up, and the
+time is that of as many steps as go into --seconds, waited for once. Prints a line of JSON for each, as
+soon as it is known: what is worth most goes first, and what fails is a line with its status.
 """
 import argparse, json, time
 import torch, torch.nn as nn, torch.nn.functional as F
@@ -102,7 +104,7 @@ def measure(a, model, precision, way):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     p.add_argument("--seconds", type=float, default=1, help="of steps that are timed")
     p.add_argument("--batch", type=int, default=0, help="of all networks (default: each its own)")

@@ -1,6 +1,8 @@
-"""The compute capabilities of the GPUs that are here, as nvcc writes them ("90 100"), asked of the driver's library.
+"""The compute capabilities of the GPUs that are here, as nvcc writes them ("90 100"), asked of the
+driver's library.
 
-nvidia-smi need not be there, and takes a second or more. Prints nothing, with exit code 1, where no driver or no GPU is found.
+nvidia-smi need not be there, and takes a second or more. Prints nothing, with exit code 1, where no
+driver or no GPU is found.
 """
 import ctypes
 import sys

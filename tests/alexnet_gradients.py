@@ -5,8 +5,8 @@ tests/models/models.c.
 
     python3 tests/alexnet_gradients.py > tests/alexnet_gradients.h
 
-Of each array: the gradient's norm, its products with two vectors of signs, and some elements. The loss includes
-L2 and so do the gradients."""
+Of each array: the gradient's norm, its products with two vectors of signs, and some elements. The loss
+includes L2 and so do the gradients."""
 import math
 
 import torch

@@ -1,5 +1,6 @@
-"""event_files.py RUN N: the event files of a run with --scalars=N, and two workers, have what steps.csv and epochs.csv have. A plain reader
-of them, which knows only Python's own library; as a module, the same checks for another reader (outputs/tensorboard_reader.sh)."""
+"""event_files.py RUN N: the event files of a run with --scalars=N, and two workers, have what steps.csv
+and epochs.csv have. A plain reader of them, which knows only Python's own library; as a module, the same
+checks for another reader (outputs/tensorboard_reader.sh)."""
 import csv, json, os, struct, sys
 
 TABLE = []

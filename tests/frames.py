@@ -1,4 +1,5 @@
-"""For the scripts that speak to a process of a cluster as no trainer would: the head of a frame, as src/bridge/frame.h has it."""
+"""For the scripts that speak to a process of a cluster as no trainer would: the head of a frame, as
+src/bridge/frame.h has it."""
 import struct
 
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""tests/gelu_table.py: prints the coefficients of src/cpu/narrow_gelu.c, and how far their polynomials are from the functions.
+"""tests/gelu_table.py: prints the coefficients of src/cpu/narrow_gelu.c, and how far their polynomials
+are from the functions.
 
-Each is 1/2 + x p(x^2) between -end and end, where it meets 0 and 1: interpolation at Chebyshev's points, the outermost of which are
-the ends. In exact fractions, so the same on every machine but for the last digit of erf.
+Each is 1/2 + x p(x^2) between -end and end, where it meets 0 and 1: interpolation at Chebyshev's points,
+the outermost of which are the ends. In exact fractions, so the same on every machine but for the last
+digit of erf.
 """
 
 from fractions import Fraction

@@ -25,7 +25,8 @@ cat >"$scratch/tools/python" <<'END'
 #!/bin/bash
 case "$*" in
 *torch_steps.py*) for model in mlp cnn; do for way in eager replay compiled; do
-    echo '{"what": "torch", "model": "'$model'", "precision": "fp32", "way": "'$way'", "us": 10.5, "examples_per_s": 1000, "status": "ok"}'
+    echo '{"what": "torch", "model": "'$model'", "precision": "fp32", "way": "'$way'", '\
+'"us": 10.5, "examples_per_s": 1000, "status": "ok"}'
 done; done ;;
 *) echo "0.0 False None None" ;;
 esac
@@ -34,7 +35,9 @@ cat >"$scratch/tools/ncu" <<'END'
 #!/bin/bash
 [[ " $* " == *" --clock-control=none "* ]] || exit 9 # the clocks are not ours
 echo '==PROF== Connected'
-echo '"ID","Kernel Name","gpu__time_duration.sum","dram__throughput.avg.pct_of_peak_sustained_elapsed","sm__throughput.avg.pct_of_peak_sustained_elapsed","sm__warps_active.avg.pct_of_peak_sustained_active","launch__registers_per_thread"'
+echo '"ID","Kernel Name","gpu__time_duration.sum",'\
+'"dram__throughput.avg.pct_of_peak_sustained_elapsed","sm__throughput.avg.pct_of_peak_sustained_elapsed",'\
+'"sm__warps_active.avg.pct_of_peak_sustained_active","launch__registers_per_thread"'
 echo '"","","us","%","%","%","register/thread"'
 for i in 0 1; do echo '"'$i'","gemm<float, 8>","1,002.5","10","20","30","40"'; done
 END

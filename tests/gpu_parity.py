@@ -3,13 +3,15 @@
 
 usage: tests/gpu_parity.py TRAINER MODEL DATASET BATCH DEVICE [--bound 1e-4] [OPTION...]
 
-       tests/gpu_parity.py TRAINER MODEL DATASET BATCH DEVICE --each fp32=1e-4,bf16=1e-2     one precision after the other
+       tests/gpu_parity.py TRAINER MODEL DATASET BATCH DEVICE --each fp32=1e-4,bf16=1e-2
+                                   one precision after the other
 
        tests/gpu_parity.py --sum FILE     a sum over the arrays of a model.safetensors, to compare two by
 
-A step of plain gradient descent with rate 1 takes the gradient off the weights: what a run of one step on DEVICE leaves behind is compared
-with one on cpu:0 with the reference kernels. Prints for each array |g - g'| / |g'|; exit code 1 when one is above the bound, or, with a bound
-of 1e-3 or more (for bf16, which leaves little of small arrays), when that of the whole gradient is. OPTIONs go to the run on DEVICE only.
+A step of plain gradient descent with rate 1 takes the gradient off the weights: what a run of one step on
+DEVICE leaves behind is compared with one on cpu:0 with the reference kernels. Prints for each array |g -
+g'| / |g'|; exit code 1 when one is above the bound, or, with a bound of 1e-3 or more (for bf16, which
+leaves little of small arrays), when that of the whole gradient is. OPTIONs go to the run on DEVICE only.
 """
 import hashlib, json, math, os, struct, subprocess, sys, tempfile
 

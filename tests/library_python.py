@@ -1,4 +1,5 @@
-"""tests/library/python.sh runs this: the module of python/, as its users see it. Exit code 1 at the first thing that is wrong."""
+"""tests/library/python.sh runs this: the module of python/, as its users see it. Exit code 1 at the
+first thing that is wrong."""
 
 import os
 import subprocess
@@ -85,9 +86,11 @@ for at in 1, 60:
 # as the program: it prints, writes its files, goes on with a run, and heeds Ctrl-C
 program = """
 import os, signal, sys, trainer
-training = trainer.Training(as_program=True, dataset="digits:take=320", model="softmax", devices="cpu:0", threads=1,
+training = trainer.Training(as_program=True, dataset="digits:take=320", model="softmax", devices="cpu:0",
+                            threads=1,
                             **dict(setting.split("=") for setting in sys.argv[2:]))
-interrupt = lambda epoch: epoch.epoch == 1 and os.kill(os.getpid(), signal.SIGINT) or True  # once: a second one kills
+# once: a second one kills
+interrupt = lambda epoch: epoch.epoch == 1 and os.kill(os.getpid(), signal.SIGINT) or True
 result = training.run(epoch=interrupt if sys.argv[1] == "interrupt" else None)
 print("updates", result.updates, "learnt", len(training.weights), flush=True)
 """

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Drives real processes by a schedule of faults, as tests/cluster/faults draws them for the simulated world and writes with TELL=FILE.
+"""Drives real processes by a schedule of faults, as tests/cluster/faults draws them for the simulated
+world and writes with TELL=FILE.
 
     TRAINER=./trainer tests/real_faults.py [--verbose] --faults=FILE...
 
-Every connection goes through a relay of its own, which delays, cuts and damages what passes; processes are killed, started again and
-stopped (SIGSTOP), and where a disk fails, the leader may write no byte more to any file. Afterwards the same has to be true as in the
-simulated world: every process has ended by itself, in its time; each end is named, by one line; a run that ended well has trained on
-no example more than there are, and if nobody was lost on all of them; sync and local-sgd with the bits of one process; and nobody was
-lost where nothing lasts longer than what is waited for. Exit code 1, and the schedule with what the processes said, where it is not.
+Every connection goes through a relay of its own, which delays, cuts and damages what passes; processes
+are killed, started again and stopped (SIGSTOP), and where a disk fails, the leader may write no byte more
+to any file. Afterwards the same has to be true as in the simulated world: every process has ended by
+itself, in its time; each end is named, by one line; a run that ended well has trained on no example more
+than there are, and if nobody was lost on all of them; sync and local-sgd with the bits of one process;
+and nobody was lost where nothing lasts longer than what is waited for. Exit code 1, and the schedule with
+what the processes said, where it is not.
 
 A schedule has a line for each of these; a line that begins with # says nothing:
 
@@ -36,8 +39,9 @@ of which WHAT is, for the process NAME ("ps-0", "worker-1"):
     damage                    in some pieces of all connections a bit is another one
     disk                      what it writes to a file is an error
 
-Simulated processes train for a fraction of a second from time 0. Real ones first have to start, and train longer: here `at` counts
-five times, and a run has 30 epochs instead of 2; the timeouts are half of those there, and so is how long things last.
+Simulated processes train for a fraction of a second from time 0. Real ones first have to start, and train
+longer: here `at` counts five times, and a run has 30 epochs instead of 2; the timeouts are half of those
+there, and so is how long things last.
 """
 import argparse
 import collections

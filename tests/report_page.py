@@ -1,4 +1,5 @@
-"""A page of trainer report, as an XML tree and as a browser's parser sees it: what the tests of src/report share."""
+"""A page of trainer report, as an XML tree and as a browser's parser sees it: what the tests of
+src/report share."""
 import csv, html.parser, json, re, sys
 import xml.etree.ElementTree as tree
 

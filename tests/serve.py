@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A web server that misbehaves, for tests/data/fetch.sh: serve.py FOLDER LOG serves FOLDER on a free port of 127.0.0.1, prints the
-port, and writes a line "MODE NAME FROM" for each request to LOG (FROM: first byte asked for, or - without a range).
+"""A web server that misbehaves, for tests/data/fetch.sh: serve.py FOLDER LOG serves FOLDER on a free port
+of 127.0.0.1, prints the port, and writes a line "MODE NAME FROM" for each request to LOG (FROM: first
+byte asked for, or - without a range).
 
 The address says how it behaves: /MODE/NAME, with a number for some: /cut=1000/iris_test.csv
   good        ranges are served

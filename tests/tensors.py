@@ -1,6 +1,7 @@
 """What is in a safetensors file, for scripts that look at weights: tensors(PATH) is {name: (shape, bytes)}.
 
-As a program, `tensors.py A B`: exit code 0 if the tensors of two files are the same bits, 1 if not, 2 if a file has none."""
+As a program, `tensors.py A B`: exit code 0 if the tensors of two files are the same bits, 1 if not, 2 if
+a file has none."""
 import json
 import sys
 

@@ -1,7 +1,7 @@
 """terminal.py: a program on a terminal of its own, and all that it shows there.
 
-The terminal stays open here until the program has ended and what it wrote last was read: where the last one to close a terminal is
-the program itself, a kernel may lose its last line."""
+The terminal stays open here until the program has ended and what it wrote last was read: where the last
+one to close a terminal is the program itself, a kernel may lose its last line."""
 import fcntl, os, pty, select, struct, subprocess, termios
 
 END = b"\0the end\0" # written after the program's last line, so that all before it has been read
@@ -20,7 +20,8 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
     def read(self):
-        """Adds to `shown` what came within a hundredth of a second; False once the program has ended and all of it was read."""
+        """Adds to `shown` what came within a hundredth of a second; False once the program has ended
+        and all of it was read."""
         ready, _, _ = select.select([self.master], [], [], 0 if self.ended else 0.01)
         if ready:
             self.shown += os.read(self.master, 65536)

@@ -14,8 +14,9 @@
     session = trainer.Session(graph)
     print(session.run(graph.add(a, a), {a: [1, 2]}))
 
-Arrays that have the right type and lie row by row are used where they are; others are copied once. Settings are
-those of the command line, with _ for -. What goes wrong is a trainer.Error, whose code is the program's exit code.
+Arrays that have the right type and lie row by row are used where they are; others are copied once.
+Settings are those of the command line, with _ for -. What goes wrong is a trainer.Error, whose code is
+the program's exit code.
 """
 
 import queue
@@ -91,8 +92,8 @@ class Training:
         return c.Examples(count=len(x), features=x.ctypes.data, labels=y.ctypes.data)
 
     def run(self, step=None, epoch=None):
-        """Trains. step(Step) and epoch(Epoch) are called as it goes on; one that returns False ends it. Returns
-        the Result, also when it was ended."""
+        """Trains. step(Step) and epoch(Epoch) are called as it goes on; one that returns False ends it.
+        Returns the Result, also when it was ended."""
         failure = []
 
         def told(function, kind):
@@ -177,7 +178,8 @@ class Training:
 
 
 class Graph:
-    """A graph of operations. Nodes are numbers; graph.add(a, b) and the like are the functions of trainer.h."""
+    """A graph of operations. Nodes are numbers; graph.add(a, b) and the like are the functions of
+    trainer.h."""
 
     def __init__(self, training=False, seed=1):
         self._handle = c_void_p()
@@ -233,9 +235,9 @@ class Graph:
 
 
 class Session:
-    """Runs what fetches need of a graph, on a device, and keeps the values of its variables. On several devices,
-    "cpu:0,cpu:1": place says where layers lie, "dense*=cpu:1", pins where nodes do; the rest follows. timeout:
-    seconds that a device may stay at one node."""
+    """Runs what fetches need of a graph, on a device, and keeps the values of its variables. On several
+    devices, "cpu:0,cpu:1": place says where layers lie, "dense*=cpu:1", pins where nodes do; the rest
+    follows. timeout: seconds that a device may stay at one node."""
 
     def __init__(self, graph, device="cpu:0", place=None, pins=None, timeout=None):
         self._graph = graph

@@ -108,7 +108,8 @@ start_worker 0 --quiet
 start_worker 1 --quiet --fail=worker:1@step:3 --slow=cpu:0=2x
 ends 0 ps w0 w1
 says ps '^trainer: --fail=worker:1@step:5000 was never reached: that worker took [0-9]+ steps?$'
-says w1 '^trainer: --slow=cpu:0=2x --fail=worker:1@step:3 does nothing at a worker: the parameter server puts faults in$'
+says w1 '^trainer: --slow=cpu:0=2x --fail=worker:1@step:3 does nothing at a worker: '\
+'the parameter server puts faults in$'
 [ "$(cat ps.err w0.err w1.err | wc -l)" -eq 2 ] || fail "faults: $(cat ps.err w0.err w1.err)"
 
 # --- what is asked of a worker's devices is looked at there ---
@@ -291,7 +292,8 @@ rm -rf run
 keep_port "$port"
 start_worker 0 $short
 wait_until grep -qx \
-    "trainer: what listens at 127.0.0.1:$port has said nothing for 5 s, expected the settings of the parameter server 0: is it one?" \
+    "trainer: what listens at 127.0.0.1:$port has said nothing for 5 s, expected the settings of the \
+parameter server 0: is it one?" \
     w0.err
 leave_port
 start_ps $short

@@ -198,7 +198,9 @@ fi
 # --- other machines ---
 hosts="--ps-hosts=0.0.0.0:$port --worker-hosts=127.0.0.1:1"
 refused_with 2 \
-    "0.0.0.0:$port is not an address of this machine alone: expected --secret-file=FILE, with the same key in all processes \\(trainer keygen FILE makes one\\), certificates \\(--tls-cert\\), or --insecure" \
+    "0.0.0.0:$port is not an address of this machine alone: expected --secret-file=FILE, \
+with the same key in all processes \\(trainer keygen FILE makes one\\), certificates \\(--tls-cert\\), \
+or --insecure" \
     --quiet --job=ps --task=0 $hosts --out=elsewhere
 refused_with 2 "192.0.2.1:2222 is not an address of this machine alone: expected .*" \
     --job=worker --task=0 --ps-hosts=192.0.2.1:2222 --worker-hosts=127.0.0.1:1 --quiet

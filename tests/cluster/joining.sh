@@ -16,8 +16,10 @@ wanted=$(((epochs * 1437 + 15) / 16)) # batches
 has_said() { grep -Eq -- "$2" "$1.err"; }
 
 # steps.csv has each step of each worker once, and all batches but those that were lost.
-every_step='all(sorted(int(r["step"]) for r in log if r["worker"] == w) == list(range(1, 1 + sum(r["worker"] == w for r in log))) for w in "012")'
-counted="0 <= $wanted - steps <= lost_batches <= 2 or ($wanted, steps, lost_batches), rows == steps, $every_step"
+every_step='all(sorted(int(r["step"]) for r in log if r["worker"] == w) == list(range(1, '\
+'1 + sum(r["worker"] == w for r in log))) for w in "012")'
+counted="0 <= $wanted - steps <= lost_batches <= 2 or ($wanted, steps, lost_batches), rows == steps, \
+$every_step"
 
 join_all() { # label, parameter servers, options of theirs...
     local label=$1 servers=$2 others=
@@ -43,8 +45,10 @@ join_all() { # label, parameter servers, options of theirs...
     wait_until has_said ps0 '^trainer: joined: worker 0 '
     ends 0 w0 w1 ps0 $others
     says ps0 '^trainer: the parameter server 127.0.0.1:[0-9]+ waits for 1 of 2 workers$'
-    says ps0 "^trainer: joined: worker 1 \($came_from cpu:0\), from its step 1 on, after [0-9]+ updates; 2 of 2 workers are there$"
-    says ps0 "^trainer: joined: worker 0 \($came_from cpu:0\), from its step [0-9]+ on, after [0-9]+ updates; 2 of 2 workers are there$"
+    says ps0 "^trainer: joined: worker 1 \($came_from cpu:0\), from its step 1 on, after [0-9]+ updates; \
+2 of 2 workers are there$"
+    says ps0 "^trainer: joined: worker 0 \($came_from cpu:0\), from its step [0-9]+ on, \
+after [0-9]+ updates; 2 of 2 workers are there$"
     [ "$(results_of w0)" = "$(results_of ps0)" ] && [ "$(results_of w1)" = "$(results_of ps0)" ] ||
         fail "$label: other results"
     grep -q '1 worker lost; 2 workers joined' ps0.out || fail "$label: the last line: $(tail -n 1 ps0.out)"
@@ -67,7 +71,8 @@ join_mirrored() { # label, options of all...
     wait_until is_training
     start_worker 2 --fail=worker:2@step:5
     wait_until has_said w0 '^trainer: joined: worker 2 '
-    says w2 '^trainer: --slow=cpu:0=3x --fail=worker:2@step:5 does nothing at a worker: the leader puts faults in$'
+    says w2 '^trainer: --slow=cpu:0=3x --fail=worker:2@step:5 does nothing at a worker: '\
+'the leader puts faults in$'
     signal 9 w2
     finish w2
     wait_until has_said w0 '^trainer: lost: worker 2 '

@@ -87,7 +87,8 @@ start_all 1 --strategy=async-lockfree --epochs=1000000
 for name in w0 w1 w2; do signal TERM $name; done
 ends 0 w0 w1 w2
 ends 5 ps0
-says ps0 '^trainer: every worker was lost or has left; to go on from update [0-9]+, start all processes again, the leader with --resume=run$'
+says ps0 '^trainer: every worker was lost or has left; to go on from update [0-9]+, '\
+'start all processes again, the leader with --resume=run$'
 run 0 --resume=run --epochs=1 --quiet
 
 # A process with a part of the weights asks the leader, which writes a checkpoint while it is there.

@@ -99,11 +99,13 @@ summary_is "killed before its first checkpoint" "0 < redone_updates == ${lost:-0
 # The same command of a run that is over is refused, as without --restart-wait; so is another command.
 start_server 0 $settings
 ends 3 ps0
-says ps0 "^trainer: run has a run \($epochs of $epochs epochs, .*\): --resume=run goes on with it, --replace starts anew$"
+says ps0 "^trainer: run has a run \($epochs of $epochs epochs, .*\): --resume=run goes on with it, \
+--replace starts anew$"
 rm run/model.safetensors # as if it had been killed before
 start_server 0 $settings --batch=8
 ends 2 ps0
-says ps0 '^trainer: --batch=8: found --restart-wait and a run in run that has 16, expected the command that it was started with'
+says ps0 '^trainer: --batch=8: found --restart-wait and a run in run that has 16, '\
+'expected the command that it was started with'
 refused_with 2 "--replace and --restart-wait: expected one of them, .*" \
     --job=ps --task=0 $hosts --restart-wait=1 --out=run --replace
 refused_with 2 "--restart-wait=1: expected --out=FOLDER too, .*" --job=ps --task=0 $hosts --restart-wait=1
@@ -173,7 +175,8 @@ ends 5 w0 w1
 [ $((SECONDS - began)) -le $((4 * timeout + 5)) ] || fail "not back: took $((SECONDS - began)) s"
 for name in w0 w1; do
     says $name \
-        "^trainer: lost: the parameter server 127.0.0.1:$port.*; not all were back within 1 s \(--restart-wait\): the parameter server 127.0.0.1:$port"
+        "^trainer: lost: the parameter server 127.0.0.1:$port.*; not all were back within 1 s \
+\(--restart-wait\): the parameter server 127.0.0.1:$port"
 done
 start_all 1 2 $settings --epochs=1000000
 lose TERM ps0

@@ -56,7 +56,10 @@ same_alone() { # label, devices, options...
 # each way; those of a pause in a frame of their own.
 wire_of() { # shards, at the leader, times
     local slice="64 * (lines * $2 // $1)"
-    echo "(lambda sent, received: (sent - steps * $slice, received - steps * $slice) if not strategy.startswith(('local-sgd', 'easgd')) else (0, 0) if 0 < sent < 0.8 * steps * $slice and (received - sent) in range(0, 64 * 8 + 1, 64) else (sent, received))(wire_sent - steps * (128 + 128) - 128 * $3, wire_received - steps * 128)"
+    echo "(lambda sent, received: (sent - steps * $slice, received - steps * $slice) \
+if not strategy.startswith(('local-sgd', 'easgd')) else (0, 0) if 0 < sent < 0.8 * steps * $slice \
+and (received - sent) in range(0, 64 * 8 + 1, 64) else (sent, received))\
+(wire_sent - steps * (128 + 128) - 128 * $3, wire_received - steps * 128)"
 }
 
 # What the workers have each adds up to what all have. The log has the staleness at the leader's shards.
@@ -95,7 +98,8 @@ has_checkpoint() { [ -s run/checkpoint/state.safetensors ]; }
 # --- every strategy and variant over two parameter servers; what has rounds has the bits of a run in one
 # process ---
 # Workers of whom the two counted another staleness: the other's count is in the summary, but not in the log.
-unlike='sum(w["staleness_mean"] * w["steps"] * 2 != 2 * sum(int(r["staleness"]) for r in log if r["worker"] == str(i)) for i, w in enumerate(per_worker))'
+unlike='sum(w["staleness_mean"] * w["steps"] * 2 != 2 * sum(int(r["staleness"]) for r in log if '\
+'r["worker"] == str(i)) for i, w in enumerate(per_worker))'
 far=0
 for strategy in $(for name in $(names_of strategies); do variants_of "$name"; done); do
     if [ "${strategy%%:*}" = backup ] || [ "${strategy%%:*}" = adasync ]; then
@@ -415,7 +419,8 @@ without_ps() { # what was done
 data="--dataset=digits:take=320 --model=mlp:hidden=20"
 new_cluster 0 2
 for w in 0 1; do
-    TF_CONFIG="{\"cluster\": {\"worker\": [\"127.0.0.1:$port\", \"127.0.0.1:$((port + 1))\"]}, \"task\": {\"type\": \"worker\", \"index\": $w}}" \
+    TF_CONFIG="{\"cluster\": {\"worker\": [\"127.0.0.1:$port\", \"127.0.0.1:$((port + 1))\"]}, \
+\"task\": {\"type\": \"worker\", \"index\": $w}}" \
         start w$w "$TRAINER" $data
 done
 ends 0 w0 w1
@@ -492,7 +497,8 @@ for w in 0 1; do
     new_cluster 0 2
     start_worker $w --replace --out=run $small --strategy=backup
     ends 2 w$w
-    says w$w '--strategy=backup: expected one parameter server, or --workers=1\.\., found weights in 2 processes: which'
+    says w$w '--strategy=backup: expected one parameter server, or --workers=1\.\., '\
+'found weights in 2 processes: which'
 done
 
 # --- mirrored: one is killed, stands still, is interrupted ---

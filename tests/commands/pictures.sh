@@ -10,7 +10,8 @@ need python3
 cd "$scratch" || exit 1
 
 cat >make.py <<'PYTHON'
-"""make.py DATA: idx files in data/mnist (the first of DATA/mnist, or else made up), a table, and pictures of them."""
+"""make.py DATA: idx files in data/mnist (the first of DATA/mnist, or else made up), a table, and
+pictures of them."""
 import gzip, os, random, struct, sys, zlib
 
 SIDE = 28
@@ -259,13 +260,15 @@ refused 3 'cat.webp: a WebP picture, expected a PNG, JPEG, BMP or GIF picture, o
     predict --checkpoint=digits cat.webp
 refused 3 'cat.tiff: a TIFF picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' \
     predict --checkpoint=digits cat.tiff
-refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' \
+refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG, JPEG, BMP or GIF picture, '\
+'or a CSV file$' \
     predict --checkpoint=digits cat.doc
 refused 3 'folder.png: a folder, expected a file$' predict --checkpoint=digits folder.png
 refused 3 'digits: a folder, expected a file$' predict --checkpoint=digits digits
 refused 3 'nowhere.png: No such file' predict --checkpoint=digits nowhere.png
 train --dataset=iris --epochs=1 --out=flowers
-refused 3 'digit-00.png: a picture, but the network takes rows of a table, 4 numbers that begin with sepal_length$' \
+refused 3 'digit-00.png: a picture, but the network takes rows of a table, 4 numbers that begin with '\
+'sepal_length$' \
     predict --checkpoint=flowers digit-00.png
 for i in {1..30}; do echo "$i,$((i * 7 % 5)),$((i % 2))"; done >two.csv
 train --dataset=csv:file=two.csv --epochs=1 --out=oblong

@@ -82,7 +82,8 @@ open("again", "w").write(words(Page("runs/sync/report.html").section("repeat").f
 end()
 PYTHON
 python3 one.py "$sentence" || fail "one run: the page is wrong"
-grep -q '^trainer --model=mlp:hidden=20 --dataset=digits:take=320 --epochs=3 --batch=16 --validation=0.1 --devices=cpu:0,cpu:1 --threads=1 --shards=1$' \
+grep -q '^trainer --model=mlp:hidden=20 --dataset=digits:take=320 --epochs=3 --batch=16 --validation=0.1 '\
+'--devices=cpu:0,cpu:1 --threads=1 --shards=1$' \
     again ||
     fail "how to repeat it: $(cat again)"
 sh -c "$(sed "s|^trainer|'$TRAINER' --quiet --out=second|" again)" >/dev/null ||
@@ -234,7 +235,8 @@ python3 missing.py || fail "missing files: the page is wrong"
 # --- a long run: as few bytes of page and of memory as a short one ---
 mkdir long
 awk 'BEGIN {
-    print "time_s,worker,device,epoch,step,loss,learning_rate,examples,input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update,wire_bytes"
+    print "time_s,worker,device,epoch,step,loss,learning_rate,examples," \
+        "input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update,wire_bytes"
     for (i = 0; i < 200000; i++)
         printf "%.6f,%d,cpu:%d,%d,%d,%.4f,0.1,32,0.1,0.2,0.5,0.1,0.1,%d,%d,0\n", (i + 4) / 4000, i % 4, i % 4,
             1 + i / 1000, i / 4 + 1, 2 / (1 + i / 50000), i % 1000, i + 1
@@ -242,7 +244,8 @@ awk 'BEGIN {
 without='mistakes and filters' report long/report.html long --length=1000
 [ "$(wc -c <long/report.html)" -lt 1000000 ] ||
     fail "the page of a long run has $(wc -c <long/report.html) bytes"
-grep -q 'At most 2,000 steps are drawn: the stretch that was asked for, .*, has 200,000, and the picture ends after' \
+grep -q 'At most 2,000 steps are drawn: the stretch that was asked for, .*, has 200,000, '\
+'and the picture ends after' \
     long/report.html || fail "a long stretch is not cut"
 python3 -c 'from report_page import *; Page("long/report.html"); end()' ||
     fail "a long run: the page is wrong"

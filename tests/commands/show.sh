@@ -15,7 +15,8 @@ checked() { # what, then a program of look.py
 }
 
 cat >look.py <<'PYTHON'
-"""look.py WHAT ARGUMENTS...: looks at pictures. A picture is a list of rows, a row bytes of red, green, blue."""
+"""look.py WHAT ARGUMENTS...: looks at pictures. A picture is a list of rows, a row bytes of red,
+green, blue."""
 import gzip, itertools, json, os, re, struct, subprocess, sys, terminal, zlib
 
 def decode(path): # 8 bits, three colours, no interlacing

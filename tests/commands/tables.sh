@@ -23,7 +23,8 @@ random.seed(1)
 rows = []
 for i in range(200):
     city, age = (random.choice(["Wien", "Graz", 'Sankt "X", oben', ""]),
-                 random.choice(["", "", f"{random.uniform(1, 80):.1f}"] + [f"{random.uniform(1, 80):.1f}"] * 5))
+                 random.choice(["", "", f"{random.uniform(1, 80):.1f}"] +
+                               [f"{random.uniform(1, 80):.1f}"] * 5))
     rows.append((i, age, city, "1.2.2024", "yes" if city in ("Wien", "") else "no"))
 quoted = lambda t: '"' + t.replace('"', '""') + '"' if '"' in t or "," in t or ";" in t else t
 def write(path, names, rows, separator, comma):
@@ -104,7 +105,8 @@ ran 0 --quiet --dataset="csv:file=table.csv,columns=age,missing=drop" --model=so
 grep -q 'trainer: table.csv: rows left out, as something is missing in them: [1-9]' err ||
     fail "missing=drop: $(cat err)"
 ran 3 predict --checkpoint=dropped odd.csv
-says 'trainer: odd.csv: row 3, column 2 "age": found an empty cell, expected a number; a network trained with missing=mean takes such cells' err
+says 'trainer: odd.csv: row 3, column 2 "age": found an empty cell, expected a number; '\
+'a network trained with missing=mean takes such cells' err
 
 # A network of another data set takes a label behind the features, too.
 ran 0 --quiet --dataset=iris --model=softmax --epochs=2 --devices=cpu:0 --out=iris

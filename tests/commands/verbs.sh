@@ -164,7 +164,8 @@ for i in 0 1 2; do
         fail "flower $((i + 1)): $line"
 done
 [ "$(wc -l <out)" -eq 3 ] || fail "predict: $(cat out), expected three lines"
-printf 'sepal_length,sepal_width,petal_length,petal_width\r\n5.1,3.3,1.7,0.5\r\n\r\n5.9,3.0,4.2,1.5\r\n6.9,3.1,5.4,2.1' |
+printf 'sepal_length,sepal_width,petal_length,petal_width\r\n5.1,3.3,1.7,0.5\r\n\r\n'\
+'5.9,3.0,4.2,1.5\r\n6.9,3.1,5.4,2.1' |
     gzip >header.csv.gz
 good predict --checkpoint=flowers/model.safetensors header.csv.gz
 cmp -s out plain.out || fail "predict, with a header, line ends of two characters, compressed: $(cat out)"

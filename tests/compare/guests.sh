@@ -72,8 +72,8 @@ run 0 sweep --resume=full --devices=cpu:0
 
 # --- a run is lost too often: its lane goes before it has sent it back, three times ---
 cat >between.py <<'PYTHON'
-"""Between a lane and the host: hands on all, but of what the lane sends after a run (frame ENDED) the header alone. Then it waits,
-or, told so, ends the connection."""
+"""Between a lane and the host: hands on all, but of what the lane sends after a run (frame ENDED) the
+header alone. Then it waits, or, told so, ends the connection."""
 import select, socket, struct, sys
 ENDED = 18
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))

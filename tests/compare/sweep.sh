@@ -137,7 +137,8 @@ for edit in 's/^3,/x3,/' 's/^3,/4,/' 's/^\(3,[a-z]*\),[0-9]*/\1,9x/' \
     cmp -s whole/sweep.csv hurt/sweep.csv && fail "$edit changes nothing"
     refused 3 'hurt/sweep.csv: row 3 is not what a sweep writes' sweep --resume=hurt
 done
-refused 3 'whole has the runs of trainer sweep, expected one of them, such as whole/1; trainer sweep --resume=whole goes on with all' \
+refused 3 'whole has the runs of trainer sweep, expected one of them, such as whole/1; '\
+'trainer sweep --resume=whole goes on with all' \
     train --resume=whole
 [ ! -e refused ] || fail 'a sweep that could not start made a folder'
 exit $((failures > 0))

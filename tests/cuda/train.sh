@@ -313,7 +313,8 @@ if "$TRAINER" devices | grep -q 'stand-in'; then
         STANDIN_FAIL=$n timeout 60 "$TRAINER" --quiet $few --replace --out="$scratch/failed" \
             >/dev/null 2>"$scratch/err" && continue
         said=$((said + 1))
-        grep -Eq '^trainer: gpu:0: [a-zA-Z_]+[^:]*: .* \(code [0-9]+, [a-z_]+\.c:[0-9]+\).*; (there is no checkpoint yet|the earlier run in .* stays)' \
+        grep -Eq '^trainer: gpu:0: [a-zA-Z_]+[^:]*: .* \(code [0-9]+, [a-z_]+\.c:[0-9]+\).*; '\
+'(there is no checkpoint yet|the earlier run in .* stays)' \
             "$scratch/err" ||
             fail "call $n fails: $(cat "$scratch/err")"
     done

@@ -41,7 +41,8 @@ if grep -q -e -DTRAINER_CURL=0 "$BUILD/flags"; then
     [ $failures -eq 0 ]
     exit
 fi
-grep -q 'found no train-images-idx3-ubyte (nor train-images-idx3-ubyte.gz), trainer fetch mnist downloads it; looked in ' \
+grep -q 'found no train-images-idx3-ubyte (nor train-images-idx3-ubyte.gz), trainer fetch mnist downloads '\
+'it; looked in ' \
     err || fail "mnist, missing: $(cat err)"
 
 # --- what there is nothing to download of ---
@@ -242,7 +243,8 @@ part_bytes "resumed, a byte less" 1000
 for mode in wrong long short; do
     anew
     fetch $mode
-    words='iris_training.csv: SHA-256 [0-9a-f]{64}, expected c4c7652b14da06ba63b37f9f47d2e9aa4edced85701c9f8fce37501a1ca792e4$'
+    words='iris_training.csv: SHA-256 [0-9a-f]{64}, '\
+'expected c4c7652b14da06ba63b37f9f47d2e9aa4edced85701c9f8fce37501a1ca792e4$'
     [ $mode = wrong ] || words='iris_training.csv: 219[35] bytes, expected 2194$'
     refused $mode 3 "$words"
     part_bytes $mode -
@@ -280,7 +282,8 @@ for mode in dumb stall=300; do
     anew
     before=$SECONDS
     fetch $mode --timeout=1
-    words='stall=300/iris_training.csv: nothing came for 1 s, after 300 bytes; the same command goes on from there$'
+    words='stall=300/iris_training.csv: nothing came for 1 s, after 300 bytes; '\
+'the same command goes on from there$'
     [ $mode = dumb ] && words='dumb/iris_training.csv: '
     refused $mode 5 "$words"
     [ $((SECONDS - before)) -le 20 ] || fail "$mode: took $((SECONDS - before)) s"

@@ -117,7 +117,8 @@ done
 wrong 'digits: crop=9: expected at most 8, the padded image' digits:crop=9
 wrong 'digits: rotate=200: expected 0 to 180 degrees' digits:rotate=200
 wrong 'digits: mixup=-1: expected 0 to 100' digits:mixup=-1
-wrong 'npz: found examples \[2, 2\] of numbers, expected images \[H, W\] or \[H, W, C\] of bytes \(uint8\) to crop or change' \
+wrong 'npz: found examples \[2, 2\] of numbers, expected images \[H, W\] or \[H, W, '\
+'C\] of bytes \(uint8\) to crop or change' \
     npz:file=floats.npz,crop=2
 wrong 'npz: found examples \[3\] of bytes, expected images' npz:file=table.npz,standardize=0,flip=1
 wrong 'npz: found examples \[3\] of numbers, expected images' npz:file=table.npz,standardize=image

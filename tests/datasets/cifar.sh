@@ -69,7 +69,8 @@ train() { # folder, data set's settings, more...
 # --- what is tested, evaluated and predicted is the same ---
 plain=augment=none \
     chains="$plain augment=usual augment=distnet $plain,whiten=1,crop=31,standardize=image \
-        $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" \
+        $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image \
+        $plain,crop=20,brightness=30,contrast=0.5-1.5" \
     epochs=3 least=12
 pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image
 # Every run is tested on 10,000 images, which takes a sanitizer long.

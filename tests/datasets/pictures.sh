@@ -151,14 +151,16 @@ refused 3 'nowhere: No such file or directory$' --dataset=pictures:dir=nowhere
 grep -Eqa '__[at]san_init' "$TRAINER" || # which need more addresses themselves
     (
         ulimit -v 3000000 && refused 4 \
-            'pictures: 160 pictures of 4096 x 4096 x 3 take 8\.1 GB of memory, expected at most the 3\.1 GB there are; a smaller size=HxW, take=N or trainer pack needs less$' \
+            'pictures: 160 pictures of 4096 x 4096 x 3 take 8\.1 GB of memory, expected at most the 3\.1 '\
+'GB there are; a smaller size=HxW, take=N or trainer pack needs less$' \
             --dataset=pictures:dir=digits,size=4096x4096 && [ $failures -eq 0 ]
     ) || failures=$((failures + 1))
 cp -r digits damaged && echo nothing >damaged/2/07.png && echo notes >damaged/notes.txt
 refused 3 'damaged/2/07.png: no PNG, JPEG, BMP or GIF picture$' --dataset=pictures:dir=damaged
 train --dataset=pictures:dir=damaged,damaged=skip --model=softmax --epochs=1 --quiet --out=skipped
 [ "$(cat err)" = \
-    'trainer: 1 damaged picture left out, the first is damaged/2/07.png: no PNG, JPEG, BMP or GIF picture; 1 other file or folder not used, the first is damaged/notes.txt' ] ||
+    'trainer: 1 damaged picture left out, the first is damaged/2/07.png: no PNG, JPEG, '\
+'BMP or GIF picture; 1 other file or folder not used, the first is damaged/notes.txt' ] ||
     fail "skipped: $(cat err)"
 
 [ $failures -eq 0 ]

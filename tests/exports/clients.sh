@@ -14,11 +14,14 @@ grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" && grep -q TRAINER_HDF5=1 "$BUILD/flag
 python_with "keras, onnx, onnxruntime" "Keras and onnxruntime are"
 
 small="--epochs=2 --batch=32 --quiet"
-sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
+sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; '\
+'conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
     flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
 flattened='conv 6 3x3 relu; maxpool 2; flatten; batch_norm; dense 20 relu; dense'
-branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense'
-squeeze='conv 3 2x2 same; a = depthwise 3x2 2 same bias=5.5 relu6; global_avgpool; dense 4 relu; dense 6 hard_sigmoid; reshape 1x1x6; multiply a
+branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; '\
+'d = concat a b; add c d; global_avgpool; dense'
+squeeze='conv 3 2x2 same; a = depthwise 3x2 2 same bias=5.5 relu6; global_avgpool; dense 4 relu; '\
+'dense 6 hard_sigmoid; reshape 1x1x6; multiply a
     depthwise 2 stride=2 no_bias hard_swish; global_maxpool; dense'
 seq 300 | awk '{ a = $1 * 7 % 9; b = $1 * 5 % 8; c = $1 % 9; print a "," b "," c "," (a + c) % 3 }' \
     >things.csv

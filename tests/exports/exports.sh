@@ -124,7 +124,8 @@ refused 3 'nowhere/net.npz.*: cannot be written: No such file or directory' --ch
 [ ! -e net.npz ] || fail "a file was made of nothing"
 # An order that PyTorch's layers do not have: two images side by side, an image beside a row, a row as an
 # image, classes that were an image.
-said="found [a-z]* of an image's numbers, which PyTorch has in another order (channels first): --names=torch cannot say it"
+said="found [a-z]* of an image's numbers, which PyTorch has in another order (channels first): \
+--names=torch cannot say it"
 for layers in 'a = conv 4 3x3; b = flatten; c = conv a 5 3x3; d = flatten; concat b d; dense' \
     'a = flatten; b = dense 144; c = conv input 4 3x3; flatten; add b; dense' \
     'dense 64; reshape 4x4x4; conv 2 3x3; flatten; dense' 'conv 4 3x3; reshape 6x24; flatten; dense' \
@@ -145,7 +146,8 @@ if "$TRAINER" export --checkpoint=cnn net.h5 >out 2>err; then
     library=$(sed -n 's/.*TRAINER_HDF5_FILE=\([^ ]*\).*/\1/p' "$BUILD/flags")
     mkdir broken && echo "no library" >"broken/$library" && export LD_LIBRARY_PATH=$PWD/broken
     for suffix in h5 keras; do
-        refused 3 "other.$suffix: .*$library: .*; expected the libhdf5 that the program was built with (libhdf5-dev)" \
+        refused 3 "other.$suffix: .*$library: .*; expected the libhdf5 that the program was built with \
+(libhdf5-dev)" \
             --checkpoint=cnn other.$suffix
     done
     # shellcheck disable=SC2086

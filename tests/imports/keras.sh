@@ -91,7 +91,9 @@ model net.json Sequential "$(input)" \
     "$flat" "$(layer Dense dense '"units": 7, "activation": "leaky_relu"')" "$dense"
 # shellcheck disable=SC2086
 run 0 $small --model=keras:file=net.json --epochs=1 --out=read
-grep -Fq '"model": "layers:input 8x8x1; conv2d = conv 4 3x3 same no_bias silu; bn = batch_norm momentum=0.8 epsilon=0.001; leaky_relu 0.25; global_avgpool; reshape 1x1x-1; flatten; dense_0 = dense 7; leaky_relu 0.2; out = dense 10 softmax"' \
+grep -Fq '"model": "layers:input 8x8x1; conv2d = conv 4 3x3 same no_bias silu; '\
+'bn = batch_norm momentum=0.8 epsilon=0.001; leaky_relu 0.25; global_avgpool; reshape 1x1x-1; flatten; '\
+'dense_0 = dense 7; leaky_relu 0.2; out = dense 10 softmax"' \
     read/summary.json || fail "net.json: $(grep '"model"' read/summary.json)"
 rm net.json # the run has the network
 run 0 --resume=read --epochs=2 --quiet
@@ -104,7 +106,8 @@ for version in '"2.15.0"' '"3.1.0"' null; do
         "$version" "$(input 64)" "$hard" "$dense" >net.json
     case $version in
     *2.*) refused 3 \
-        'net\.json: layer hard: found hard_sigmoid of Keras 2, min\(max\(0\.2 x \+ 0\.5, 0\), 1\), expected that of Keras 3, .*' \
+        'net\.json: layer hard: found hard_sigmoid of Keras 2, min\(max\(0\.2 x \+ 0\.5, 0\), 1\), '\
+'expected that of Keras 3, .*' \
         describe --model=keras:file=net.json --dataset=digits ;;
     *) run 0 describe --model=keras:file=net.json --dataset=digits ;;
     esac
@@ -115,7 +118,8 @@ model net.json Sequential "$(input '28, 28, 1')" "$flat" "$dense"
 refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has \[64\] \(digits\)' \
     --model=keras:file=net.json --dataset=digits
 model net.json Sequential "$(input 4)" "$dense"
-refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: end with dense \(iris\)' \
+refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: '\
+'end with dense \(iris\)' \
     --model=keras:file=net.json --dataset=iris
 run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet
 refused 3 'net\.json: found a network without weights, expected some' import net.json --out=none
@@ -138,13 +142,17 @@ whole = open("damaged.h5", "rb").read()
 assert whole.count(last) == 1, name
 open("damaged.h5", "wb").write(whole.replace(last, last[:4] + struct.pack("<f", float("inf"))))
 PYTHON
-refused 3 'damaged\.h5: model_weights/[a-z_0-9]+/.*bias.*: row 10, number 1 \(from 1\): found inf, expected a finite float32' \
+refused 3 'damaged\.h5: model_weights/[a-z_0-9]+/.*bias.*: row 10, number 1 \(from 1\): found inf, '\
+'expected a finite float32' \
     import damaged.h5 --out=none
 
-sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
+sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; '\
+'conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
     flatten; reshape 4x4; flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
-branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense; softmax'
-mobile='conv 4 3x3 same relu6; layer_norm epsilon=0.01; x = depthwise 3x3 2 same stride=2 hard_swish; hard_sigmoid; multiply x; depthwise 2x2 no_bias; global_maxpool; dense 9; layer_norm tanh; dense'
+branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; '\
+'d = concat a b; add c d; global_avgpool; dense; softmax'
+mobile='conv 4 3x3 same relu6; layer_norm epsilon=0.01; x = depthwise 3x3 2 same stride=2 hard_swish; '\
+'hard_sigmoid; multiply x; depthwise 2x2 no_bias; global_maxpool; dense 9; layer_norm tanh; dense'
 things='embedding 17 3; flatten; dense'
 # shellcheck disable=SC2013 # names
 for name in $(sed -n 's/^LAYER(\([a-z_0-9]*\), [^"]*"[A-Z].*/\1/p' "$root/src/graph/layers.def"); do
@@ -210,7 +218,8 @@ else:
             made.writestr(name, fixed(given.read(name)) if name == "config.json" else given.read(name))
 PYTHON
     run 0 import fixed.$suffix --dataset=digits:take=256 --out=back --replace
-    grep -qx "trainer: fixed.$suffix: 7 layers are not trainable there, the last one .*; here they are, unless --freeze names them" \
+    grep -qx "trainer: fixed.$suffix: 7 layers are not trainable there, the last one .*; here they are, \
+unless --freeze names them" \
         err || fail "import: said $(cat err)"
     # shellcheck disable=SC2086
     run 0 $small --model=keras:file=fixed.$suffix --freeze=dense3 --epochs=1 --out=back --replace

@@ -17,7 +17,8 @@ fi
 # shellcheck disable=SC2086
 {
     good $small --epochs=2 --out=first --average=0.9 \
-        --model='layers:stem = conv 4 3x3 same no_bias; norm = batch_norm relu; conv 4 3x3 gelu; maxpool 2; flatten; dense 12 tanh; dense'
+        --model='layers:stem = conv 4 3x3 same no_bias; norm = batch_norm relu; conv 4 3x3 gelu; '\
+'maxpool 2; flatten; dense 12 tanh; dense'
     good export --checkpoint=first net.onnx
     good import net.onnx --dataset=digits:take=128 --out=imported
     for run in first imported; do

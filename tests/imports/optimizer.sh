@@ -16,7 +16,8 @@ run() { # exit code, arguments...
     code=$?
     [ $code -eq "$wanted" ] || fail "$*: exit code $code, expected $wanted: $(cat err)"
 }
-branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; conv 10 3x3 same; batch_norm; global_avgpool; layer_norm; dense'
+branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; conv 10 3x3 same; batch_norm; '\
+'global_avgpool; layer_norm; dense'
 
 # --- state, settings and steps come along ---
 cat >state.py <<'PYTHON'

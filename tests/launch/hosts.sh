@@ -73,7 +73,8 @@ else
     ends 0 ps w0
     # Machines that others can reach have a key of their own in each run, which nobody has typed.
     address=$(python3 -c \
-        'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' \
+        'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); '\
+'s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' \
         2>/dev/null)
     if [ -n "$address" ] && [ "$address" != 127.0.0.1 ]; then
         run 0 $common --epochs=1 --hosts="$address:2" --ps=1 $(first_port) --out=drawn
@@ -83,9 +84,12 @@ fi
 
 # --- who fails ---
 # A reader that goes away ends nothing, and is no error.
-"$TRAINER" $common --epochs=20 --hosts=localhost:2 --ps=1 $(first_port) --print-every=1 --out=gone 2>err | head -n 1 >out
+"$TRAINER" $common --epochs=20 --hosts=localhost:2 --ps=1 $(first_port) --print-every=1 --out=gone 2>err |
+    head -n 1 >out
 found=("${PIPESTATUS[@]}")
-if [ "${found[0]}" -ne 0 ] || [ ! -e gone/summary.json ]; then fail "--hosts, whose reader goes away: exit code ${found[0]}: $(cat err)"; fi
+if [ "${found[0]}" -ne 0 ] || [ ! -e gone/summary.json ]; then
+    fail "--hosts, whose reader goes away: exit code ${found[0]}: $(cat err)"
+fi
 # A terminal gets lines that fit it.
 cat >narrow.py <<'PYTHON'
 import sys

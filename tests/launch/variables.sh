@@ -42,7 +42,8 @@ for rank in 0 1 2; do
         $common --out=mirrored
 done
 ends 0 r0 r1 r2
-grep -q "^trainer: worker 2 of 3, by RANK and WORLD_SIZE, with 1 device, mirrored; the leader is 127.0.0.1:$((first + 12))" \
+grep -q "^trainer: worker 2 of 3, by RANK and WORLD_SIZE, with 1 device, mirrored; \
+the leader is 127.0.0.1:$((first + 12))" \
     r2.err ||
     fail "mirrored: rank 2 said $(head -n 3 r2.err)"
 [ -e mirrored/worker-2/model.safetensors ] || fail "mirrored: no model of worker 2"
@@ -55,7 +56,8 @@ good $common --launcher=none --quiet --out=alone
 WORLD_SIZE=1 RANK=0 good $common --quiet --replace --out=alone
 unset RANK WORLD_SIZE
 refused 2 '\-\-ps=1: there is no cluster, expected mpirun, srun, torchrun or --hosts' $common --ps=1
-TF_CONFIG='{"sparseCluster": {"worker": {"1": "w:1"}, "ps": ["p:1"]}, "task": {"type": "worker", "index": 1}}' \
+TF_CONFIG='{"sparseCluster": {"worker": {"1": "w:1"}, "ps": ["p:1"]}, '\
+'"task": {"type": "worker", "index": 1}}' \
     refused 2 'TF_CONFIG: a sparse cluster, whose workers may come and go, is not understood' $common
 
 [ $failures -eq 0 ]

@@ -48,7 +48,8 @@ dense2/bias: 10 numbers, the same as with sync'
 expected[program]=elsewhere
 settings=(dataset=digits model=mlp:hidden=20 "devices=cpu:0,cpu:1" epochs=2 threads=1)
 plain() {
-    sed -E 's/\b(verb|library)\b/FOLDER/; s/[0-9.,]+ examples\/s.*//; s/^Total Time: .*//; /^Where the time went/,$d' "$1"
+    sed -E 's/\b(verb|library)\b/FOLDER/; s/[0-9.,]+ examples\/s.*//; s/^Total Time: .*//; '\
+'/^Where the time went/,$d' "$1"
 }
 "$TRAINER" train "${settings[@]/#/--}" --out=verb >verb.out 2>verb.err || fail "trainer: $(cat verb.err)"
 "$BUILD/examples/program" "${settings[@]}" out=library >library.out 2>library.err ||

@@ -33,7 +33,8 @@ flatten; dense 32 leaky_relu
 dropout 0.2
 dense softmax
 NET
-text='layers:stem = conv 8 3x3 same relu; conv 8 3x3 same; batch_norm; add stem gelu; avgpool 2; layer_norm; flatten; dense 32 leaky_relu; dropout 0.2; dense softmax'
+text='layers:stem = conv 8 3x3 same relu; conv 8 3x3 same; batch_norm; add stem gelu; avgpool 2; '\
+'layer_norm; flatten; dense 32 leaky_relu; dropout 0.2; dense softmax'
 go=(--dataset=digits --batch=16 --devices=cpu:0 --threads=1 --optimizer=adam:rate=0.003 --schedule=constant)
 "$TRAINER" "${go[@]}" --model=layers:net.txt --epochs=4 --out=whole >out 2>err ||
     fail "net.txt: exit code $?: $(cat err)"

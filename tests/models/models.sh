@@ -85,7 +85,8 @@ awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next }
 for run in alexnet-explained plain; do
     awk '/^operation / {
             for (i = 1; i < 5; i++)
-                at[i] = index($0, i == 1 ? "operation" : i == 2 ? "result" : i == 3 ? "implementation" : "type")
+                at[i] = index($0,
+                              i == 1 ? "operation" : i == 2 ? "result" : i == 3 ? "implementation" : "type")
             next
         }
         at[1] && / instructions, / { exit !(filled[1] && filled[2] && filled[3]) }
@@ -143,7 +144,8 @@ else
         [ "$(course narrow)" = falls ] || fail "bf16: the loss does not fall: $(course narrow)"
         [ "$(losses narrow)" != "$(losses lenet)" ] || fail "bf16: the losses of fp32"
         said narrow \
-            '^conv2d \+ bias \+ relu conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*(bf16|amx), reordered kernel +bf16 '
+            '^conv2d \+ bias \+ relu conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*(bf16|amx), '\
+'reordered kernel +bf16 '
         said narrow '^matmul \+ bias dense3/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*(bf16|amx), .* float32 '
         [ "$(reorders narrow)" -eq 2 ] || fail "bf16: a weight is reordered $(reorders narrow) times a step"
         said narrow '^maxpool .* reference:maxpool +bf16 '

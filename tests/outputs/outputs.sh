@@ -257,7 +257,8 @@ plain() { # files: text without control characters
 }
 
 # --- the tables and the summary, for every strategy ---
-files="run/checkpoint/state.safetensors run/epochs.csv run/model.safetensors run/report.html run/steps.csv run/summary.json "
+files="run/checkpoint/state.safetensors run/epochs.csv run/model.safetensors run/report.html \
+run/steps.csv run/summary.json "
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
 for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p') \
     async-lockfree:apply=worker; do
@@ -385,14 +386,16 @@ PYTHON
 
 # --- a loss that is high but not hopeless: one line says so, also when quiet; a run that goes on from a low
 # one does not ---
-huge="training diverged: the loss was [0-9.]* in the first steps and is [0-9.e+]* in the last, where guessing has 2.30; a smaller rate than sgd:rate=100 may help"
+huge="training diverged: the loss was [0-9.]* in the first steps and is [0-9.e+]* in the last, \
+where guessing has 2.30; a smaller rate than sgd:rate=100 may help"
 # shellcheck disable=SC2086
 train huge $small --epochs=2 --quiet --optimizer=sgd:rate=100 --devices=cpu:0 --threads=1
 [ "$(grep -cx "trainer: $huge" err)" -eq 1 ] || fail "huge: said: $(cat err)"
 # shellcheck disable=SC2086
 train well $small --epochs=60 --quiet --devices=cpu:0 --threads=1
 train well --quiet --epochs=61 --resume=well --optimizer=sgd:rate=6 --devices=cpu:0 --threads=1
-python3 -c 'import json; s = json.load(open("well/summary.json")); assert s["final_cost"] > 10 * s["first_cost"], s' ||
+python3 -c 'import json; s = json.load(open("well/summary.json")); '\
+'assert s["final_cost"] > 10 * s["first_cost"], s' ||
     fail "well: its cost did not rise"
 ! grep -q diverged err || fail "well: said: $(cat err)"
 

@@ -11,7 +11,8 @@ cd "$scratch" || exit 1
 
 if ! "$TRAINER" --epochs=1 --outputs=tensorboard --out=without --quiet >out 2>err &&
     grep -q 'needs a build with' err; then
-    grep -q '^trainer: --outputs=tensorboard: tensorboard needs a build with protobuf-c .*libprotobuf-c-dev protobuf-c-compiler' \
+    grep -q '^trainer: --outputs=tensorboard: tensorboard needs a build with protobuf-c '\
+'.*libprotobuf-c-dev protobuf-c-compiler' \
         err ||
         fail "a build without protobuf-c: $(cat err)"
     [ -e without ] && fail "a build without protobuf-c makes a folder"

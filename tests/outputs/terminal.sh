@@ -28,8 +28,9 @@ def unfold(drawn):
     return re.sub(rb"\r\n +", b" ", drawn)
 
 def draw(columns, enough, command=long_run, out=None, changes=(), **environment):
-    """Standard error (and, unless given, standard output) on a terminal, until `enough` says of all that was drawn that it is
-    enough; then an interrupt. `changes`: widths that follow one by one, each as soon as the one before was seen."""
+    """Standard error (and, unless given, standard output) on a terminal, until `enough` says of all that
+    was drawn that it is enough; then an interrupt. `changes`: widths that follow one by one, each as soon
+    as the one before was seen."""
     shown = Terminal(columns, command, out, {**os.environ, **environment})
     child, marks, began, asked = shown.child, [], time.monotonic(), False
     while shown.read():
@@ -53,7 +54,8 @@ def bars(drawn):
     return [bar.decode() for bar in re.findall(rb"\r([^\r\n\033]*)\033\[K", drawn) if bar]
 
 def shows(pattern):
-    """Several bars, the last one with all that there is room for: the loss is known only after the first epoch."""
+    """Several bars, the last one with all that there is room for: the loss is known only after the
+    first epoch."""
     def enough(drawn):
         found = bars(drawn)
         return len(found) >= 4 and re.fullmatch(pattern, found[-1])

@@ -16,7 +16,8 @@ fail() {
 }
 
 mkdir -p "$toolkit"/{bin,include,lib64} "$site"/{cublas,cudnn,nccl}/{include,lib}
-printf '#!/bin/sh\n[ "$1" = --list-gpu-arch ] && printf "compute_%%s\\n" 52 70 75 80 86 87 88 89 90 100 110 103 120 121\n' \
+printf '#!/bin/sh\n[ "$1" = --list-gpu-arch ] && printf "compute_%%s\\n" 52 70 75 80 86 87 88 89 90 100 '\
+'110 103 120 121\n' \
     >"$toolkit/bin/nvcc"
 printf '#!/bin/sh\necho asked >>%s\necho %s\n' "$scratch/asked" "$site" >"$scratch/python"
 chmod +x "$toolkit/bin/nvcc" "$scratch/python"
@@ -58,7 +59,8 @@ has '-gencode arch=compute_120,code=compute_120 '
 
 # --- for those that are here: as the driver's library says, else nvidia-smi; what is compiled is said
 # once ---
-printf '#!/bin/sh\ncase $1 in *capabilities.py) [ -n "$CAPABILITIES" ] && echo $CAPABILITIES ;; *) echo asked >>%s; echo %s ;; esac\n' \
+printf '#!/bin/sh\ncase $1 in *capabilities.py) [ -n "$CAPABILITIES" ] && echo $CAPABILITIES ;; '\
+'*) echo asked >>%s; echo %s ;; esac\n' \
     "$scratch/asked" "$site" >"$scratch/python"
 printf '#!/bin/sh\n[ -n "$SMI" ] && echo $SMI\n' >"$scratch/nvidia-smi"
 chmod +x "$scratch/nvidia-smi"
@@ -75,7 +77,8 @@ has_not compute_86
 native '' 8.6
 has '^GPU code for sm_86 and PTX 86$'
 native '80 90' ''
-has '-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 '
+has '-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 '\
+'-gencode arch=compute_90,code=compute_90 '
 native '' ''
 has '^GPU code for PTX 80 (no GPU here; the driver compiles it when the program starts)$'
 has '-gencode arch=compute_80,code=compute_80 '

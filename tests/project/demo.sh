@@ -59,7 +59,8 @@ printf '#!/bin/sh\necho "$*" >>given\necho "trainer: no" >&2\nexit 4\n' >broken 
 # fails ends it ---
 mkdir -p "a tree/tests" "a tree/bench" fakes && cp "$root/demo" "a tree/" || exit 1
 for step in "a tree/tests/install-missing" fakes/make "a tree/bench/demo"; do
-    printf '#!/bin/sh\necho "${0##*/}" $(for word; do case $word in -*) ;; *) echo "$word" ;; esac; done) >>"$CALLS"\n[ "${0##*/}" != "$FAILING" ] || exit 3\n' \
+    printf '#!/bin/sh\necho "${0##*/}" $(for word; do case $word in -*) ;; *) echo "$word" ;; esac; '\
+'done) >>"$CALLS"\n[ "${0##*/}" != "$FAILING" ] || exit 3\n' \
         >"$step"
     chmod +x "$step"
 done

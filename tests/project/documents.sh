@@ -206,7 +206,8 @@ run_document() { # file, folder to run in; prints what is wrong, and at the end 
         cp "$scratch/shortened" trainer || exit 1
     notes=$PWD/notes
     {
-        echo 'settle() { for note in "$NOTES"/*.typed; do until [ -e "${note%.typed}.code" ]; do sleep 0.02; done; done; }'
+        echo 'settle() { for note in "$NOTES"/*.typed; do until [ -e "${note%.typed}.code" ]; '\
+'do sleep 0.02; done; done; }'
         commands_of "$file" | with_free_ports
     } >script
     NOTES=$notes LIMIT=$limit bash script >script.out 2>script.err </dev/null ||

@@ -24,7 +24,8 @@ make_tree() {
     touch demo Makefile README.md LICENSE NOTICE .gitignore src/base/base.h src/world/world.h \
         src/store/store.h src/engine/train.h src/graph/graph.h
     echo 'int base(void); int base(void) { return 1; }' >src/base/base.c
-    printf '#include <pthread.h>\n#include "world.h"\n#include "../base/base.h"\npthread_t me(void); pthread_t me(void) { return pthread_self(); }\n' \
+    printf '#include <pthread.h>\n#include "world.h"\n#include "../base/base.h"\npthread_t me(void); '\
+'pthread_t me(void) { return pthread_self(); }\n' \
         >src/world/world.c
     printf '#include "../store.h"\n#include "../../base/base.h"\n' >src/store/optimizers/sgd.c
     printf '#include "../src/store/store.h"\n' >strategies/sync.c
@@ -81,7 +82,8 @@ printf '#include <unistd.h>\nvoid nap(void); void nap(void) { usleep(5); }\n' >s
 expect breaks 'src/engine/nap.o: calls usleep'
 printf '#include <time.h>\nlong now(void); long now(void) { return time(0); }\n' >strategies/clocked.c
 expect breaks 'strategies/clocked.o: calls time'
-printf '#include <signal.h>\n#include <pthread.h>\nint main(void) { signal(2, SIG_IGN); return pthread_join(pthread_self(), 0); }\n' \
+printf '#include <signal.h>\n#include <pthread.h>\nint main(void) { signal(2, SIG_IGN); '\
+'return pthread_join(pthread_self(), 0); }\n' \
     >src/main.c
 expect breaks 'src/main.o: calls signal,'
 printf '#include <sys/socket.h>\nint s(void); int s(void) { return socket(1, 1, 0); }\n' \

@@ -103,9 +103,11 @@ calls() { # expected commands of apt-get, by their first word and packages
     found=$(sed -E 's/ -[^ ]+( [A-Za-z]+::[^ ]+)?//g' calls)
     [ "$found" = "$1" ] || fail "$label: apt-get: $found; expected: $1"
 }
-all_there='make ar gcc stdio.h zlib.h oneapi_dnnl_dnnl.h curl_curl.h openssl_evp.h ca-certificates stb_stb_image.h turbojpeg.h protobuf-c_protobuf-c.h protoc-c png.h hdf5_serial_hdf5.h'
+all_there='make ar gcc stdio.h zlib.h oneapi_dnnl_dnnl.h curl_curl.h openssl_evp.h ca-certificates '\
+'stb_stb_image.h turbojpeg.h protobuf-c_protobuf-c.h protoc-c png.h hdf5_serial_hdf5.h'
 must='make binutils gcc libc6-dev zlib1g-dev'
-may='libdnnl-dev libcurl4-openssl-dev libssl-dev ca-certificates libstb-dev libturbojpeg0-dev libprotobuf-c-dev protobuf-c-compiler libpng-dev libhdf5-dev'
+may='libdnnl-dev libcurl4-openssl-dev libssl-dev ca-certificates libstb-dev libturbojpeg0-dev '\
+'libprotobuf-c-dev protobuf-c-compiler libpng-dev libhdf5-dev'
 
 label="all is there"
 machine root "$all_there" "" ""
@@ -131,7 +133,11 @@ run 0 "installing $must $may\\|" ''
 label="no oneDNN, no stb, no libjpeg-turbo, no libpng"
 machine root "make ar gcc stdio.h" "" \
     "$must libcurl4-openssl-dev libssl-dev ca-certificates libprotobuf-c-dev protobuf-c-compiler libhdf5-dev"
-run 0 'installing zlib1g-dev [^|]*\|libdnnl-dev is not here and cannot be installed; building without oneDNN, slower\|libstb-dev is not here and cannot be installed; building without trainer predict of pictures and --dataset=pictures\|libturbojpeg0-dev is not here and cannot be installed; JPEGs are decoded by stb_image, slower\|libpng-dev is not here and cannot be installed; trainer show draws in the terminal only\|' ''
+run 0 'installing zlib1g-dev [^|]*\|libdnnl-dev is not here and cannot be installed; '\
+'building without oneDNN, slower\|libstb-dev is not here and cannot be installed; '\
+'building without trainer predict of pictures and --dataset=pictures\|libturbojpeg0-dev is not here and '\
+'cannot be installed; JPEGs are decoded by stb_image, slower\|libpng-dev is not here and cannot be '\
+'installed; trainer show draws in the terminal only\|' ''
 for header in zlib.h curl_curl.h openssl_evp.h ca-certificates; do
     [ -e has/$header ] || fail "$label: $header did not come"
 done
@@ -144,12 +150,14 @@ run 1 'installing [^|]*\|' \
 
 label="no sudo, the compiler is missing"
 machine nosudo "make ar" "$must $may" ""
-run 1 '' 'install-missing: cannot install gcc libc6-dev zlib1g-dev: this needs root, and there is no sudo here; install by hand\|'
+run 1 '' 'install-missing: cannot install gcc libc6-dev zlib1g-dev: this needs root, '\
+'and there is no sudo here; install by hand\|'
 calls ''
 
 label="sudo asks, and there is no terminal"
 machine locked "make ar" "$must $may" ""
-run 1 '' 'install-missing: cannot install gcc [^|]*: this needs root, and sudo asks for a password; install by hand\|'
+run 1 '' 'install-missing: cannot install gcc [^|]*: this needs root, and sudo asks for a password; '\
+'install by hand\|'
 calls ''
 
 label="no sudo, only what may be missing is"

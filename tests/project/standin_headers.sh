@@ -49,7 +49,9 @@ for header in $headers; do
     # A call that is declared a second time, in another type, is an error.
     {
         echo "#include <$header.h>"
-        awk '/^(const char|size_t|(cu|nccl)[a-zR]+(Status|Error)?_t) \*?(cu|nccl)[A-Za-z_0-9]+\(/ { inside = 1 }
+        awk '/^(const char|size_t|(cu|nccl)[a-zR]+(Status|Error)?_t) \*?(cu|nccl)[A-Za-z_0-9]+\(/ {
+                 inside = 1
+             }
              inside { print } /;$/ { inside = 0 }' "$standin/$header.h"
     } >"$work/calls.c"
     [ "$(grep -cE '^[a-z]' "$work/calls.c")" -ge 10 ] || fail "$header: no calls found"

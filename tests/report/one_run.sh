@@ -15,7 +15,8 @@ ln -s report.html kept/link.html && ln -s report.html before/link.html
 : >kept/none && : >before/none
 for file in checkpoint/state.safetensors model.safetensors summary.json steps.csv epochs.csv notes.html \
     link.html none folder; do
-    refused 3 "trainer: kept/$file is there already and is no page of trainer: --replace replaces it, --out=FILE writes elsewhere" \
+    refused 3 "trainer: kept/$file is there already and is no page of trainer: --replace replaces it, \
+--out=FILE writes elsewhere" \
         kept --out=kept/$file
 done
 diff -r kept before >differs || fail "a report changed a file: $(cat differs)"

@@ -126,7 +126,8 @@ labels() { # what is expected, folders...
 labels 'p1/run|p2/run' p1/run p2/run
 labels 'run|p2/run|early' run p2/run early
 labels 'p1/run|p2/run|./run' p1/run p2/run ./run
-labels "bench/one device|bench/one device, all cores|bench/sync|bench/ssp:bound=2|p1/bench/one device|p1/bench/one device, all cores|p1/bench/sync|p1/bench/ssp:bound=2" \
+labels "bench/one device|bench/one device, all cores|bench/sync|bench/ssp:bound=2|\
+p1/bench/one device|p1/bench/one device, all cores|p1/bench/sync|p1/bench/ssp:bound=2" \
     bench p1/bench
 refused 2 'trainer: report: p1/run is there twice: expected different runs' p1/run p1/run
 refused 2 'trainer: report: ./p1/../run is there twice: expected different runs' run early ./p1/../run/

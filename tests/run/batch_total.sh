@@ -66,7 +66,8 @@ run 0 $few --batch-total=20 --devices=${devices[1]} --epochs=4 --out=whole
 run 0 $few --batch-total=20 --devices=${devices[2]} --epochs=4 --stop-after=2 --out=half
 run 0 --resume=half --devices=${devices[3]} --threads=1 --quiet
 python3 - <<'PYTHON' || \
-    fail "--resume with three workers instead of two: $(grep -E '"(examples|updates|batch)' half/summary.json)"
+    fail \
+        "--resume with three workers instead of two: $(grep -E '"(examples|updates|batch)' half/summary.json)"
 import json, struct, tensors
 summary = json.load(open("half/summary.json"))
 assert summary["batch_total"] == 20 and summary["updates"] == 60 and summary["examples"] == 1200, (
@@ -139,7 +140,8 @@ refused_with 2 '--microbatches=3: found --batch-total=20, expected a multiple of
 refused_with 2 '--batch-total=301: expected at most 300, the training examples of digits' $few \
     --batch-total=301
 refused_with 2 \
-    '--batch-total=20: found 3 workers, expected a multiple of that: parts of different sizes need --data-sharding=shared' \
+    '--batch-total=20: found 3 workers, expected a multiple of that: parts of different sizes need '\
+'--data-sharding=shared' \
     $few --batch-total=20 --data-sharding=split --devices=${devices[3]}
 refused_with 2 '--batch-total=20: expected a multiple of 3, .*: --strategy=local-sgd does not weight .*' \
     $few --batch-total=20 --strategy=local-sgd --devices=${devices[3]}

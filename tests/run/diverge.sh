@@ -36,9 +36,11 @@ fails 6 '; go on from update 40 with: trainer --resume=good$' \
 [ "$(cksum <good/checkpoint/state.safetensors)" = "$before" ] ||
     fail "a run that diverged replaced its last good checkpoint"
 
-fails 6 '; good, which it went on from, is as it was$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20 --out=elsewhere
+fails 6 '; good, which it went on from, is as it was$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20 \
+    --out=elsewhere
 # The rate rises with the warm-up; each epoch until then is the best one.
-fails 6 '; its best epoch, [0-9]+, is in risen/checkpoint/best$' $small --model=mlp:hidden=20,activation=relu --epochs=100 --validation=0.1 \
+fails 6 '; its best epoch, [0-9]+, is in risen/checkpoint/best$' $small \
+    --model=mlp:hidden=20,activation=relu --epochs=100 --validation=0.1 \
     --optimizer=sgd:rate=1e5 --schedule=cosine:warmup=0.99 --out=risen
 [ -s risen/checkpoint/best/state.safetensors ] || fail "no best epoch: $(find risen)"
 
@@ -73,7 +75,8 @@ done
 # --- nothing was learnt: said at the end, with what to try ---
 "$TRAINER" $small --epochs=5 --optimizer=sgd:rate=1e-9 --out=nothing >out 2>err ||
     fail "a run that learns nothing: $(cat err)"
-grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), --model=mlp:hidden=20,activation=relu, or more --epochs$' \
+grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), '\
+'--model=mlp:hidden=20,activation=relu, or more --epochs$' \
     err || fail "a run that learnt nothing said: $(cat err)"
 "$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=few >out 2>err ||
     fail "a run of few updates: $(cat err)"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Everything that can be typed wrong, and every file that can be missing or in the way: one line on standard error that names the
-# culprit, the exit code, and nothing written. (commands/command_line covers how the words are read; this, what they mean;
-# run/sweeps, what fails in the middle.)
+# Everything that can be typed wrong, and every file that can be missing or in the way: one line on
+# standard error that names the culprit, the exit code, and nothing written. (commands/command_line covers
+# how the words are read; this, what they mean; run/sweeps, what fails in the middle.)
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -15,13 +15,15 @@ check_logs() {
     local left
     left=$(cd logs && find . -mindepth 1 ! -name steps.csv ! -name epochs.csv ! -path './checkpoint*')
     [ -z "$left" ] || fail "$1: left $left"
-    [ "$(grep -c 'go on from update [0-9]* with: trainer --resume=logs$' err)" -eq "$(find logs -name state.safetensors | wc -l)" ] ||
+    [ "$(grep -c 'go on from update [0-9]* with: trainer --resume=logs$' err)" -eq \
+        "$(find logs -name state.safetensors | wc -l)" ] ||
         fail "$1: left $(find logs), and said: $(cat err)"
     ! grep -vhq '^[^,]*\(,[^,]*\)\{5,15\}$' logs/*.csv || fail "$1: half a row in $(head -n 3 logs/*.csv)"
     rm -rf logs
 }
 
-# A row: exit code | words in the one line, as a pattern | what is typed. --out=logs: the run begins before it fails.
+# A row: exit code | words in the one line, as a pattern | what is typed. --out=logs: the run begins
+# before it fails.
 check() {
     local want=$1 pattern=$2 typed=$3 code
     rows=$((rows + 1))
@@ -34,10 +36,12 @@ check() {
     grep -Eq -e "^trainer: .*($pattern)" err || fail "trainer $typed: said: $(cat err) expected: $pattern"
     ! LC_ALL=C grep -q '[[:cntrl:]]' err || fail "trainer $typed: control characters on standard error"
     [ ! -d logs ] || check_logs "trainer $typed"
-    [ "$(tree)" = "$before" ] || { fail "trainer $typed: wrote $(diff <(echo "$before") <(tree) | grep '^>')"; before=$(tree); }
+    [ "$(tree)" = "$before" ] ||
+        { fail "trainer $typed: wrote $(diff <(echo "$before") <(tree) | grep '^>')"; before=$(tree); }
 }
 
-"$TRAINER" --quiet --dataset=digits:take=320 --model=mlp:hidden=20 --epochs=1 --out=run >out 2>err || fail "trainer: exit code $?: $(cat err)"
+"$TRAINER" --quiet --dataset=digits:take=320 --model=mlp:hidden=20 --epochs=1 --out=run >out 2>err ||
+    fail "trainer: exit code $?: $(cat err)"
 echo text >file
 printf '1,2,3\n4,5,6\n' >three.csv
 printf '5.1,3.3,1.7,0.5\n5.9,3.0,x,1.5\n' >word.csv
@@ -49,7 +53,10 @@ printf '1,2,x\n3,4\n5,6,y\n' >ragged.csv
 printf '1,2,x\n3,4,y,5\n' >longer.csv
 printf 'a,b,kind\n' >header.csv
 printf '1,2,x\n3,4,y\n5,6,x\n' >two.csv
-{ echo a,b,price; for ((i = 0; i < 400; i++)); do echo "$((i % 9)),$((i % 7)),$((100000 + 37 * i))"; done; } >houses.csv
+{
+    echo a,b,price
+    for ((i = 0; i < 400; i++)); do echo "$((i % 9)),$((i % 7)),$((100000 + 37 * i))"; done
+} >houses.csv
 echo 'dense 10' >net.txt
 printf "no network at all, whatever its name says" >net.onnx
 printf '1,2,x\n3,4,z\n' >third.csv
@@ -63,7 +70,10 @@ printf '1,234;5;a\n2,345;1;b\n' >commas.csv
 
 # Folders of data sets in each of which one thing is wrong.
 number() { printf "\\x$(printf %02x $(($1 >> 8)))\\x$(printf %02x $(($1 & 255)))"; }
-images() { printf '\0\0\10\3\0\0'; number "$1"; printf '\0\0'; number "$2"; printf '\0\0'; number "$3"; head -c $(($1 * $2 * $3)) /dev/zero; }
+images() {
+    printf '\0\0\10\3\0\0'; number "$1"; printf '\0\0'; number "$2"; printf '\0\0'; number "$3"
+    head -c $(($1 * $2 * $3)) /dev/zero
+}
 labels() { printf '\0\0\10\1\0\0'; number "$1"; printf '\1%.0s' $(seq "$1"); }
 mnist() { # folder: good files of three examples each
     mkdir -p "$1/mnist"
@@ -114,7 +124,8 @@ echo precious >victim
 ln -s ../victim linked/steps.csv
 before=$(tree)
 
-# A rate of 1e6 with a decay of 1000 multiplies the weights by about -1e9 a step: the loss is soon infinite or no number.
+# A rate of 1e6 with a decay of 1000 multiplies the weights by about -1e9 a step: the loss is soon
+# infinite or no number.
 while IFS='|' read -r code pattern typed; do
     [ -n "$code" ] && check "$code" "${pattern//¦/|}" "$typed"
 done <<'TABLE'
@@ -322,15 +333,19 @@ TABLE
 
 # Results that nobody can read any more.
 if [ -w /dev/full ]; then
-    for typed in list devices --help "train --help" --version "describe --input=4" "evaluate --checkpoint=run" \
-        "predict --checkpoint=run flat.csv" "--quiet --dataset=iris --epochs=1 --out=logs" "--dataset=iris --epochs=1 --print-every=1 --out=logs"; do
+    for typed in list devices --help "train --help" --version "describe --input=4" \
+        "evaluate --checkpoint=run" "predict --checkpoint=run flat.csv" \
+        "--quiet --dataset=iris --epochs=1 --out=logs" \
+        "--dataset=iris --epochs=1 --print-every=1 --out=logs"; do
         rows=$((rows + 1))
         # shellcheck disable=SC2086 # several words
         "$TRAINER" $typed >/dev/full 2>err
         code=$?
         [ $code -eq 3 ] || fail "trainer $typed >/dev/full: exit code $code, expected 3"
-        [ "$(tail -n 1 err | grep -c ': No space left on device$')" -eq 1 ] || fail "trainer $typed >/dev/full: $(cat err)"
-        [ "$(grep -Evc '^(trainer: |epoch [0-9]+/)' err)" -eq 0 ] || fail "trainer $typed >/dev/full: $(cat err)"
+        [ "$(tail -n 1 err | grep -c ': No space left on device$')" -eq 1 ] ||
+            fail "trainer $typed >/dev/full: $(cat err)"
+        [ "$(grep -Evc '^(trainer: |epoch [0-9]+/)' err)" -eq 0 ] ||
+            fail "trainer $typed >/dev/full: $(cat err)"
         rm -rf logs
     done
 fi
@@ -343,24 +358,31 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 # A fault that was put in where no step ever is: the run is fine, and says that it was not put to the test.
-"$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=1 --fail=worker:1@step:500,worker:0@step:600 --stall=worker:0@step:900 --out=logs >out 2>err ||
+"$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=1 \
+    --fail=worker:1@step:500,worker:0@step:600 --stall=worker:0@step:900 --out=logs >out 2>err ||
     fail "faults that never came: exit code $?: $(cat err)"
 for fault in fail=worker:1@step:500 fail=worker:0@step:600 stall=worker:0@step:900; do
-    grep -q "^trainer: --$fault was never reached: that worker took [1-9] steps\?\$" err || fail "nothing is said of --$fault: $(cat err)"
+    grep -q "^trainer: --$fault was never reached: that worker took [1-9] steps\?\$" err ||
+        fail "nothing is said of --$fault: $(cat err)"
 done
 [ "$(grep -vc 'nothing was learnt' err)" -eq 3 ] || fail "faults that never came: $(cat err)"
-"$TRAINER" --quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=iris --epochs=20 --fail=worker:1@step:1 --replace --out=logs >out 2>err ||
+"$TRAINER" --quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=iris --epochs=20 \
+    --fail=worker:1@step:1 --replace --out=logs >out 2>err ||
     fail "a fault that came: exit code $?: $(cat err)"
 ! grep 'never reached' err || fail "a fault that came is said not to have come"
 missed() { # fault, why it did not come, options...: the run ends well, and says so of this fault alone
     local expected="trainer: --$1 was never reached: $2"
     shift 2
-    "$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=2 --out=logs "$@" >out 2>err || fail "$*: exit code $?: $(cat err)"
+    "$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=2 --out=logs "$@" >out 2>err ||
+        fail "$*: exit code $?: $(cat err)"
     [ "$(grep 'never reached' err)" = "$expected" ] || fail "$*: expected \"$expected\", found: $(cat err)"
 }
-missed fail=worker:1@step:5 'that worker was lost at step 3' --fail=worker:1@step:3,worker:1@step:5 --batch=8 --on-loss=continue --replace
-"$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=2 --strategy=async-lockfree --replace --out=logs >out 2>err || fail "exit code $?: $(cat err)"
-missed fail=worker:0@step:1 'that worker took 0 steps' --fail=worker:0@step:1 --resume=logs # which is over already
+missed fail=worker:1@step:5 'that worker was lost at step 3' --fail=worker:1@step:3,worker:1@step:5 \
+    --batch=8 --on-loss=continue --replace
+"$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=2 --strategy=async-lockfree --replace \
+    --out=logs >out 2>err || fail "exit code $?: $(cat err)"
+# logs is over already
+missed fail=worker:0@step:1 'that worker took 0 steps' --fail=worker:0@step:1 --resume=logs
 missed stall=server:0 'there was no step to take' --stall=server:0 --resume=logs
 missed stall=server 'there was no step to take' --stall=server --resume=logs
 

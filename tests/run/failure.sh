@@ -43,7 +43,8 @@ tells_time() { [ "$(grep -c ' examples/s, [0-9]* % of the time computes' out)" -
 # --- sync: the last round that all took ---
 "$TRAINER" $small --epochs=6 --out=whole $two >out 2>err || fail "the whole run: $(cat err)"
 for step in 2 25 47; do
-    fails 4 "^trainer: worker 1 .* failed at step $step, as --fail asked; go on from update $((step - 1)) with: trainer --resume=broken$" \
+    fails 4 "^trainer: worker 1 .* failed at step $step, as --fail asked; go on from update $((step - 1)) \
+with: trainer --resume=broken$" \
         $small --epochs=6 --out=broken $two --fail=worker:1@step:$step --checkpoint-every=0 --replace
     [ "$(look texts broken position steps version)" = \
         "$((2 * (step - 1))) $((2 * (step - 1))) $((step - 1))" ] ||
@@ -92,7 +93,8 @@ fails 4 'there is no checkpoint yet \(--checkpoint-every=SECONDS\)$' $small --ep
 # --- an earlier run stays until the new one has a checkpoint ---
 state() { find earlier -type f -exec cksum {} + | sort; }
 "$TRAINER" $small --epochs=2 --out=earlier --devices=cpu:0 >out 2>err || fail "the earlier run: $(cat err)"
-fails 3 "^trainer: earlier has a run \(2 of 2 epochs, [0-9.]+ %\): --resume=earlier goes on with it, --replace starts anew$" \
+fails 3 "^trainer: earlier has a run \(2 of 2 epochs, [0-9.]+ %\): --resume=earlier goes on with it, \
+--replace starts anew$" \
     $small --epochs=2 --out=earlier --devices=cpu:0
 before=$(state)
 fails 4 '; the earlier run in earlier stays$' $small --epochs=6 --out=earlier --replace $two \

@@ -35,7 +35,8 @@ child=
 before=$(find mine -type f -exec cksum {} + | sort)
 "$TRAINER" $small --epochs=1 --out=mine >out 2>err
 [ $? -eq 3 ] || fail "a second run in its folder: $(cat err)"
-grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs, [0-9.]+ %\): --resume=mine goes on with it, --replace starts anew' \
+grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs, [0-9.]+ %\): '\
+'--resume=mine goes on with it, --replace starts anew' \
     err ||
     fail "a second run in its folder said: $(cat err)"
 [ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] ||
@@ -91,7 +92,8 @@ refused_in() { # folder, words, command...
 for replace in '' --replace; do
     other_words="a comparison needs another folder"
     for other in swept several; do
-        refused_in $other "$other has an\? [a-z]* ([a-z.]*), which trainer [a-z]* --resume goes on with: $other_words" \
+        refused_in $other \
+            "$other has an\? [a-z]* ([a-z.]*), which trainer [a-z]* --resume goes on with: $other_words" \
             bench $small --strategies=sync --repeats=1 --epochs=1 $replace
     done
     refused_in compared 'compared has a comparison (bench.csv): a run needs another folder' $small \

@@ -81,7 +81,8 @@ for from in base base/checkpoint base/checkpoint/state.safetensors base/model.sa
         --freeze='conv1,norm1' --epochs=1 --out=wide --replace >out 2>err ||
         fail "--weights=$from: $(cat err)"
     tr '\n' ' ' <out | tr -s ' ' | grep -Fq \
-        "weights from $from; dense1: fresh, its kernel is [64, 12] there, [64, 20] here; head: fresh, no kernel of [20, 10] there" ||
+        "weights from $from; dense1: fresh, its kernel is [64, 12] there, [64, 20] here; head: fresh, \
+no kernel of [20, 10] there" ||
         fail "--weights=$from: said $(head -n 9 out)"
     python3 - <<'PYTHON' || fail "--weights=$from: conv1 and norm1 are not those of the file"
 import sys

@@ -49,7 +49,8 @@ grep -Fq 'worker 1 (cpu:2+cpu:3)' placed/report.html && grep -Fq -- "--devices=&
 run 0 --dataset=digits:take=8 --model=layers:$tests/../models/layers/resnet56.txt --batch=4 --epochs=1 \
     --kernels=reference --devices='(cpu:0+cpu:1)' --place='conv2[0-9]=cpu:1' --explain --replace --out=many
 for file in err out; do
-    grep -Eq '^(trainer: )?conv1 to norm19 on cpu:0; conv20 to dense1 on cpu:1; [0-9.]+ kB cross in each forward and backward pass$' \
+    grep -Eq '^(trainer: )?conv1 to norm19 on cpu:0; conv20 to dense1 on cpu:1; '\
+'[0-9.]+ kB cross in each forward and backward pass$' \
         $file || fail "what lies where ($file): $(grep cross $file)"
 done
 run 0 $few --model='layers:flatten; a/b = dense 5; a/c = dense' \

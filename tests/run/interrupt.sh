@@ -150,7 +150,8 @@ for errors in apart both; do
     python3 look.py interrupted blocked >/dev/null 2>err ||
         fail "a pipe that nobody reads ($errors): $(cat err)"
 done
-# --- nobody reads the tables of several runs: all is kept by then, and the first Ctrl-C ends the program; a run that has failed ends ---
+# --- nobody reads the tables of several runs: all is kept by then, and the first Ctrl-C ends the program;
+#     a run that has failed ends ---
 cat >stuck.py <<'PYTHON'
 import os, signal, subprocess, sys, time
 kept, expected, *command = sys.argv[1:]
@@ -165,7 +166,8 @@ child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=writer, stder
 def stands(): # asleep, and without work for a second
     fields = [open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[i] for i in (0, 11, 12)]
     time.sleep(1)
-    return fields[0] == "S" and fields == [open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[i] for i in (0, 11, 12)]
+    return fields[0] == "S" and \
+        fields == [open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[i] for i in (0, 11, 12)]
 until = time.monotonic() + 120
 while kept != "-" and child.poll() is None and not (os.path.exists(kept) and stands()):
     if time.monotonic() > until:
@@ -182,7 +184,8 @@ if child.returncode != int(expected):
 PYTHON
 tables="--dataset=digits:take=64 --model=softmax --devices=cpu:0 --epochs=1"
 stuck() { # the file that is kept by then, exit code, command...
-    python3 stuck.py "$1" "$2" $heeding "$TRAINER" "${@:3}" >look.out 2>&1 || fail "nobody reads ${*:3}: $(cat look.out)"
+    python3 stuck.py "$1" "$2" $heeding "$TRAINER" "${@:3}" >look.out 2>&1 ||
+        fail "nobody reads ${*:3}: $(cat look.out)"
 }
 # shellcheck disable=SC2086
 {

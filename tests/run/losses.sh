@@ -204,7 +204,8 @@ grep -Eq '^Prediction is "3"(.*%\)){4}$' out ||
 good evaluate --checkpoint=labels
 grep -q '^Test-AUC: ' out || fail "evaluate of labels says $(cat out)"
 # A sigmoid at the end is the loss's own: the same run without it.
-printf '{"class_name": "Sequential", "config": {"name": "n", "layers": [{"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [null, 3]}}, %s]}}' \
+printf '{"class_name": "Sequential", "config": {"name": "n", "layers": '\
+'[{"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [null, 3]}}, %s]}}' \
     '{"class_name": "Dense", "config": {"name": "d", "units": 4, "activation": "sigmoid"}}' >labels.json
 for model in keras:file=labels.json layers:dense 'layers:dense sigmoid'; do
     good --dataset=npz:file=labels.npz --model="$model" --optimizer=sgd:rate=1 --epochs=5 --batch=24 \

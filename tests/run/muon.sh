@@ -20,13 +20,16 @@ for strategy in $(names_of strategies); do
         fail "$strategy: $(grep test_accuracy one/summary.json)"
 done
 refused_with 2 \
-    '--optimizer=muon steps whole matrices, --strategy=async-lockfree:apply=worker lets workers .*: expected another optimizer, .*' \
+    '--optimizer=muon steps whole matrices, --strategy=async-lockfree:apply=worker lets workers .*: '\
+'expected another optimizer, .*' \
     --optimizer=muon --strategy=async-lockfree:apply=worker
 refused_with 2 \
-    '--optimizer=muon steps whole matrices, --strategy=dc-asgd corrects gradients weight by weight: expected .*' \
+    '--optimizer=muon steps whole matrices, --strategy=dc-asgd corrects gradients weight by weight: '\
+'expected .*' \
     --optimizer=muon --strategy=dc-asgd
 refused_with 2 \
-    '--optimizer=muon steps whole matrices, but dense1/kernel is cut by the shards: expected --shard-by=tensor, or fewer shards' \
+    '--optimizer=muon steps whole matrices, but dense1/kernel is cut by the shards: '\
+'expected --shard-by=tensor, or fewer shards' \
     --optimizer=muon --shards=3
 
 # --- the same bits ---

@@ -27,10 +27,13 @@ exit(not (s["schedule_pipeline"] == sys.argv[1] and 0 <= s["pipeline_idle"] < 1 
           s["pipeline_idle_equal"] == 0.4))
 PYTHON
 done
-grep -Eq '^trainer: pipeline by 1f1b: of 3 micro-batches at most 3 on cpu:0 \([0-9.]+ kB\), 2 on cpu:1 \([0-9.]+ kB\), 1 on cpu:2 \([0-9.]+ kB\) at a time; equal stages would idle 40.0 % of the time$' \
+grep -Eq '^trainer: pipeline by 1f1b: of 3 micro-batches at most 3 on cpu:0 \([0-9.]+ kB\), '\
+'2 on cpu:1 \([0-9.]+ kB\), 1 on cpu:2 \([0-9.]+ kB\) at a time; equal stages would idle 40.0 % of the '\
+'time$' \
     err ||
     fail "first lines: $(cat err)"
-grep -Eq '^trainer: cpu:0 has 6[0-9] % of the multiply-adds, the other stages wait for it; the matmul of dense1 alone has 6[0-9] %, so no cut makes them equal$' \
+grep -Eq '^trainer: cpu:0 has 6[0-9] % of the multiply-adds, the other stages wait for it; '\
+'the matmul of dense1 alone has 6[0-9] %, so no cut makes them equal$' \
     err ||
     fail "first lines: $(cat err)"
 run 0 $few $three --schedule-pipeline=1f1b --explain --epochs=1 --out=explained
@@ -65,7 +68,8 @@ for file in cifar10/data_batch_{1..5}.bin cifar10/test_batch.bin; do truncate -s
 run 0 --data-dir=. --dataset=cifar10:take=8 --model=alexnet --batch=8 --microbatches=4 --threads=1 \
     --epochs=1 --no-test --devices='(cpu:0+cpu:1)' --place='dense*=cpu:1' --schedule-pipeline=1f1b \
     --out=unequal
-grep -Fqx 'trainer: cpu:0 has 94 % of the multiply-adds, the other stages wait for it; the conv2d of conv2 alone has 83 %, so no cut makes them equal' \
+grep -Fqx 'trainer: cpu:0 has 94 % of the multiply-adds, the other stages wait for it; '\
+'the conv2d of conv2 alone has 83 %, so no cut makes them equal' \
     err ||
     fail "AlexNet's first lines: $(cat err)"
 
@@ -85,9 +89,11 @@ grep -q '^trainer: the stages of the pipeline idle [0-9.]* % of the time, equal 
 refused_with 2 '--schedule-pipeline: found --microbatches=1, expected 2 or more for the devices to work at' \
     $few $three --schedule-pipeline=1f1b --microbatches=1
 refused_with 2 \
-    "--schedule-pipeline=gpipe: found workers of one device, expected groups, as in --devices='\(cpu:0\+cpu:1\)'" \
+    "--schedule-pipeline=gpipe: found workers of one device, expected groups, \
+as in --devices='\(cpu:0\+cpu:1\)'" \
     $few --devices=cpu:0 --schedule-pipeline=gpipe
 refused_with 2 \
-    'a pipeline by 1f1b: cpu:1 and cpu:0 would wait for each other, for node [0-9]+ \(.*\), whose value goes from cpu:0 to cpu:1; expected .*' \
+    'a pipeline by 1f1b: cpu:1 and cpu:0 would wait for each other, for node [0-9]+ \(.*\), '\
+'whose value goes from cpu:0 to cpu:1; expected .*' \
     $few --quiet --devices='(cpu:0+cpu:1)' --place='dense2=cpu:1,dense3=cpu:0' --schedule-pipeline=1f1b
 [ $failures -eq 0 ]

@@ -102,7 +102,8 @@ for model in $models; do
 done
 printf '%s\n' {1,2,3,4}{,0},2,3,4,5,{a,b} >five.csv
 printf '%s\n' {1,2,3,4}{,0},2,3,4,{a,b} >four.csv
-refused "cnn: found 5 numbers per example of csv:file=five.csv, expected an image, or the pixels of a square one" \
+refused "cnn: found 5 numbers per example of csv:file=five.csv, expected an image, \
+or the pixels of a square one" \
     --model=cnn --dataset=csv:file=five.csv --out=none
 refused "lenet: found images of 2x2 from csv:file=four.csv, expected 4x4 or more" \
     --model=lenet --dataset=csv:file=four.csv --out=none

@@ -87,7 +87,8 @@ stop_often() { # signal, exit code
         elif [ $code -ne "$wanted_code" ]; then
             fail "$signal: exit code $code, expected $wanted_code: $line"
         elif [ "$signal" != KILL ]; then
-            [[ $line =~ ^trainer:\ interrupted\ after\ [0-9]+\ examples\;\ go\ on\ with:\ trainer\ --resume=stopped$ ]] ||
+            [[ $line =~ \
+            ^trainer:\ interrupted\ after\ [0-9]+\ examples\;\ go\ on\ with:\ trainer\ --resume=stopped$ ]] ||
                 fail "$signal: said: $line"
             [ -e stopped/checkpoint/state.safetensors ] || fail "$signal: no checkpoint after: $line"
         fi
@@ -96,7 +97,8 @@ stop_often() { # signal, exit code
         [ -z "$(find stopped -name '*.part' 2>/dev/null)" ] || [ "$signal" = KILL ] ||
             fail "$signal: left $(find stopped -name '*.part')"
     done
-    echo "$signal: sent $kills times, $early before the program did anything, $none times before a first checkpoint; $ended runs ended, with the bits of the one left alone"
+    echo "$signal: sent $kills times, $early before the program did anything, $none times before a first \
+checkpoint; $ended runs ended, with the bits of the one left alone"
 }
 
 stop_often INT 130
