@@ -112,6 +112,17 @@ repeat_strategies() { # how often
     cat "$logs"/repeat.*
 }
 
+# Shortly: what they measure is not looked at. bench/gpu_*.py run in cuda/facts.
+measuring_programs() {
+    local mlp=--models=mlp:hidden=100
+    [ -n "${TRAINER_DATA:-}" ] || { echo "skip: no TRAINER_DATA"; return; }
+    bench/builds.py . . --rounds 1 --only mlp --match sync &&
+        bench/cluster.py --rounds 1 --epochs 1 --strategies sync $mlp --way "1 ps, TCP" &&
+        bench/compressors.py --model mlp --dataset mnist:take=2000 --epochs 1 --compressors none,bf16 &&
+        bench/network.py --part latency --rounds 1 &&
+        bench/disturbed.py --epochs 1 --out "$logs/disturbed"
+}
+
 # In two trees at once: most of the time one compiler runs, or one test.
 mutations_quick() {
     tests/mutate --quick --jobs=1 --part=1/2 >"$logs/mutations" 2>&1 &

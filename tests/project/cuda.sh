@@ -34,7 +34,7 @@ else
     nm "$TRAINER" | grep -iE 'cuda|cublas|cudnn|nccl| gpu_' && fail "symbols of CUDA in a build without"
     ldd "$TRAINER" | grep -iE 'lib(cuda|cublas|cudnn|nccl)' && fail "libraries of CUDA in a build without"
     grep -aoiE '[ -~]*(cuda|cublas|cudnn|nccl)[ -~]*' "$TRAINER" |
-        grep -vE '^CUDA$|: needs a build with CUDA' && fail "CUDA is named in a build without"
+        grep -vE '^CUDA$|^UCS_MEMORY_TYPE_CUDA|: needs a build with CUDA' && fail "CUDA is named in a build without"
     {
         "$TRAINER" --help=all && "$TRAINER" list && "$TRAINER" manual && "$TRAINER" completions bash
     } >"$scratch/help" || fail "no help"
