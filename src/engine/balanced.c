@@ -86,11 +86,12 @@ static void describe(struct balanced *balanced, const struct costs *costs, const
     else
         text_add(&words, "%.2f s", seconds);
     text_add(&words, " expected per batch");
-    if (heavy.share >= HEAVY_SHARE)
-        text_add(&words, "; %s is %.0f %% of the work: no cut is faster than %.1f times one device alone",
-                 costs->placeable.name[heavy.layer], 100.0 * heavy.share, heavy.most);
-    else if (alone && balance->layers > 1)
+    if (alone && balance->layers > 1)
         text_add(&words, "; no cut was found that is faster than one device alone");
+    if (heavy.share >= HEAVY_SHARE)
+        text_add(&words,
+                 "; %s is %.0f %% of the work, so no cut can be more than %.1f times as fast as one device",
+                 costs->placeable.name[heavy.layer], 100.0 * heavy.share, heavy.most);
 }
 
 /* --- all of it --- */

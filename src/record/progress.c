@@ -100,7 +100,8 @@ void progress_show(struct progress *progress, double done, double total, double 
         progress->first_s = seconds;
         progress->next_s = seconds + (progress->terminal ? 0 : lines_every_s);
     }
-    const bool complete = done >= total && !isinf(progress->next_s);
+    const bool complete =
+        done >= total && !isinf(progress->next_s) && (progress->terminal || progress->drawn[0]);
     if (seconds < progress->next_s && !complete) return;
     progress->next_s =
         complete ? INFINITY : seconds + (progress->terminal ? terminal_every_s : lines_every_s);

@@ -90,8 +90,10 @@ void sentence_staleness(struct text *words, const struct spent *spent) {
 
 void sentence_pipeline(struct text *words, double idle, double idle_equal) {
     if (!(idle_equal > 0.0)) return;
-    text_item(words, "; ", "the stages of the pipeline idle %.1f %% of the time, equal ones would %.1f %%",
-              100 * idle, 100 * idle_equal);
+    text_item(
+        words, "; ",
+        "while it computes, the stages of the pipeline idle %.1f %% of the time, equal ones would %.1f %%",
+        100 * idle, 100 * idle_equal);
 }
 
 /* A mean of a few is no whole number; of one run, a few are. */
@@ -124,6 +126,13 @@ static void add_sizes(struct text *words, const char *what, const long long *byt
     if (count < 2 || !(most > (1.0 + size_matters) * least)) return;
     text_item(words, "; ", "of %d %s the largest holds %.1f %% of the weights, the smallest %.1f %%", count,
               what, 100 * most / all, 100 * least / all);
+}
+
+static bool add_unfinished(struct text *words, const char *before, const struct summary *summary) {
+    if (!(summary->unfinished_share > share_matters)) return false;
+    text_item(words, before, "%.0f %% of the time went into steps that did not end",
+              100 * summary->unfinished_share);
+    return true;
 }
 
 static double step_s(const struct worker_result *worker) {
@@ -187,6 +196,7 @@ const char *sentence_of_run(const struct summary *summary, char *out, size_t byt
     if (sentence_waiting(&words, before, &spent, share_matters)) before = "; ";
     if (sentence_exchange(&words, before, &spent, share_matters)) before = "; ";
     if (add_input(&words, before, &spent, share_matters)) before = "; ";
+    if (add_unfinished(&words, before, summary)) before = "; ";
     add_slowest(&words, before, summary);
     sentence_pipeline(&words, summary->pipeline_idle, summary->pipeline_idle_equal);
     sentence_staleness(&words, &spent);

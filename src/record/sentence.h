@@ -42,7 +42,8 @@ void waits_longest(const struct wait_sums *sums, struct spent *spent);
 bool sentence_waiting(struct text *words, const char *before, const struct spent *spent, double least);
 bool sentence_exchange(struct text *words, const char *before, const struct spent *spent, double least);
 void sentence_staleness(struct text *words, const struct spent *spent);
-/* "the stages of the pipeline idle 8.1 % of the time, equal ones would 5.9 %"; nothing without one. */
+/* "while it computes, the stages of the pipeline idle 8.1 % of the time, equal ones would 5.9 %"; nothing
+ * without one. */
 void sentence_pipeline(struct text *words, double idle, double idle_equal);
 void sentence_losses(struct text *words, const struct spent *spent);
 

@@ -92,7 +92,8 @@ struct summary {
     const struct summary_staleness *shard_staleness; /* [shards here] of each; NULL: not known */
     int shards_here;                                 /* of them in this process */
     double wait_share, pull_share, push_share, compute_share,
-        input_share; /* of the workers' time; they add up to 1 */
+        input_share;         /* of the workers' time; they add up to 1, with the next one */
+    double unfinished_share; /* of a run that failed: in steps that did not end */
     /* Share of the devices' time that stages of a pipeline waited for each other, and where all stages are
      * equal; NAN: there is none here, or it computed nothing. */
     double pipeline_idle, pipeline_idle_equal;

@@ -46,7 +46,7 @@ static void say_resumed(struct run *run) {
     struct summary_phase now[SUMMARY_PHASES];
     char so_far[300] = "";
     struct text text = text_into(so_far, sizeof so_far);
-    if (!run->resumes) return;
+    if (!run->resumes || run->epoch >= config->epochs) return; /* which is said when it ends */
     const int count = run_strategies(run, now) - 1;
     for (int p = 0; p < count; p++)
         text_add(&text, "%s%.60s", p > 0 ? ", then " : "; so far ", now[p].strategy);

@@ -83,6 +83,9 @@ struct run {
     double cost_before;  /* final cost of the earlier parts, or NAN */
     double drained_s;    /* world time at which the log was last emptied in the middle, and progress shown */
     double checkpoint_s; /* world time of the last checkpoint */
+    /* For the progress that is shown: examples, and the store's version, when the segment began. */
+    long long segment_examples;
+    long segment_version;
     bool has_checkpoint;
     long checkpoint_update; /* the store's version in it */
     double train_loss;      /* of the last complete epoch */

@@ -25,9 +25,10 @@ static bool is_interrupted(const struct run *run) {
 
 static void show_progress(struct run *run) {
     const double total = (double)sampler_total(&run->sampler) * stream_unit(&run->sampler.stream);
-    const double updates = (double)(store_version(&run->store) - run->phase_version);
-    const double done = (double)run->phase_examples + updates * run_examples_per_update(run);
-    progress_show(&run->progress, done < total ? done : total, total, training_seconds(&run->training),
+    const double updates = (double)(store_version(&run->store) - run->segment_version);
+    const double done = (double)run->segment_examples + updates * run_examples_per_update(run);
+    const double most = total * fmin(run->epoch + 1, run->setup.config.epochs) / run->setup.config.epochs;
+    progress_show(&run->progress, fmin(done, most), total, training_seconds(&run->training),
                   run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch,
                   run->setup.config.epochs, run->epoch > 0 ? run->train_loss : (double)NAN);
 }
@@ -86,6 +87,8 @@ static void give_up_lost(struct run *run) {
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->setup.config.checkpoint_every_s;
     if (run->crew.go) RETURN_IF(run->crew.go(run->members, error));
+    run->segment_examples = run_examples(run);
+    run->segment_version = store_version(&run->store);
     training_go(&run->training);
     while (!training_wait(&run->training, LOOK_MS / 1e3)) {
         give_up_lost(run);
@@ -331,6 +334,25 @@ static struct summary summary_of(const struct run *run) {
                             .interrupted = run->interrupted};
 }
 
+/* The workers' time since the last steps that they ended, as far as all were there from the start. */
+static void count_unfinished(const struct run *run, struct summary *summary) {
+    double ended_s = 0.0;
+    const double all_s = training_seconds(&run->training) * run->workers;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_result *worker = &summary->per_worker[w];
+        if (!atomic_load(&run->roster.members[w].active)) return;
+        ended_s += worker->input_s + worker->pull_s + worker->compute_s + worker->push_s + worker->wait_s;
+    }
+    if (run->join_count > 0 || !(all_s > ended_s)) return;
+    const double share = ended_s / all_s;
+    summary->unfinished_share = 1.0 - share;
+    summary->input_share *= share;
+    summary->pull_share *= share;
+    summary->compute_share *= share;
+    summary->push_share *= share;
+    summary->wait_share *= share;
+}
+
 /* Of a run that failed, where its time went; nothing where no update was made. A thread that hangs may still
  * write what is summed up. */
 static void sum_up_failed(struct run *run, struct run_result *result) {
@@ -342,6 +364,8 @@ static void sum_up_failed(struct run *run, struct run_result *result) {
     result->summary = summary_of(run);
     if (run_describe(run, result, &ignored) != OK || run_totals(run, result, &ignored) != OK)
         result->summary = (struct summary){0};
+    else
+        count_unfinished(run, &result->summary);
     result->summary.test_value = NULL;
 }
 

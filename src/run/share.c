@@ -187,7 +187,7 @@ int run_divide(struct run *run, struct error *error) {
 }
 
 double run_examples_per_update(const struct run *run) {
-    const double batches = run_batches_per_update(run);
+    const double batches = run_traits(run)->merged ? roster_active_workers(&run->roster) : 1;
     return run->sizes ? batches * run->sampler.whole / run->sampler.dividing
                       : batches * run->setup.config.batch;
 }

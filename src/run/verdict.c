@@ -1,11 +1,8 @@
-/* What a run has to say of itself at its end: that it diverged, or that it learnt nothing; how long a
- * pipeline idled. */
+/* What a run has to say of itself at its end: that it diverged, or that it learnt nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/text.h"
-#include "../record/sentence.h"
 #include "open.h"
 
 /* A final cost of so many times the first one is no bad luck of a batch. */
@@ -103,16 +100,8 @@ void run_judge(const struct run *run, struct summary *summary) {
         judge_others(run, summary);
 }
 
-static void say_pipeline(struct run *run, const struct summary *summary) {
-    char bytes[200];
-    struct text words = text_into(bytes, sizeof bytes);
-    sentence_pipeline(&words, summary->pipeline_idle, summary->pipeline_idle_equal);
-    if (bytes[0]) lines_fit(&run->lines, "%s", bytes);
-}
-
 void run_say_verdict(struct run *run, const struct summary *summary) {
     const struct verdict *verdict = &summary->verdict;
-    say_pipeline(run, summary);
     if (verdict->diverged[0]) progress_warn(&run->progress, "%s", verdict->diverged);
     if (verdict->learnt_nothing[0]) progress_warn(&run->progress, "%s", verdict->learnt_nothing);
 }

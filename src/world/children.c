@@ -133,6 +133,7 @@ static bool take_line(struct stream *stream, struct child_line *line) {
     const size_t length = end ? (size_t)(end - stream->bytes) : stream->used, taken = length + (end != NULL);
     memcpy(line->text, stream->bytes, length);
     line->text[length] = '\0';
+    if (length > 0 && line->text[length - 1] == '\r') line->text[length - 1] = '\0'; /* as ssh ends its own */
     memmove(stream->bytes, stream->bytes + taken, stream->used - taken);
     stream->used -= taken;
     return true;

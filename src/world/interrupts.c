@@ -8,10 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ECHO_MS = 1000 };
+/* A second signal this soon after the first is the same wish: from a scheduler, or from a wrapper that passes
+ * on what the terminal has sent to all already. */
+enum { TERM_ECHO_MS = 1000, INT_ECHO_MS = 200 };
 
 static atomic_int interrupts;  /* signals so far; these are written by the handler alone */
-static atomic_bool terminated; /* the first was SIGTERM ... */
+static atomic_bool terminated; /* the first was SIGTERM */
+static atomic_int first;       /* signal of these ... */
 static atomic_llong first_ms;  /* ... at this time of the monotonic clock */
 static atomic_bool all_kept;   /* nobody needs time any more to keep anything */
 
@@ -21,15 +24,19 @@ static long long now_ms(void) {
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static bool is_echo(int number) {
+    const long long passed_ms = now_ms() - atomic_load(&first_ms);
+    return number == atomic_load(&first) && passed_ms < (number == SIGTERM ? TERM_ECHO_MS : INT_ECHO_MS);
+}
+
 static void interrupted(int number) {
     if (atomic_load(&all_kept)) _exit(ERROR_INTERRUPTED);
     /* A terminal that is closed sends it, and its shell once more: nobody is impatient. */
-    if (number == SIGHUP && atomic_load(&interrupts) > 0) return;
-    /* So does a scheduler, to a process and once more to its group, or by way of its launcher. */
-    if (number == SIGTERM && atomic_load(&terminated) && now_ms() - atomic_load(&first_ms) < ECHO_MS) return;
-    if (number == SIGTERM && atomic_load(&interrupts) == 0) {
+    if (atomic_load(&interrupts) > 0 && (number == SIGHUP || is_echo(number))) return;
+    if (atomic_load(&interrupts) == 0) {
         atomic_store(&first_ms, now_ms());
-        atomic_store(&terminated, true);
+        atomic_store(&first, number);
+        if (number == SIGTERM) atomic_store(&terminated, true);
     }
     if (atomic_fetch_add(&interrupts, 1) > 0) _exit(ERROR_INTERRUPTED);
 }

@@ -141,6 +141,15 @@ for line in drawn.split(b"\n"):
     if b"Step: " in line and not re.fullmatch(rb"(\r.*\033\[K)?Worker [01]: Step: [^\033]*\r", line):
         fail(f"step lines: a bar stands in front of {line!r}")
 
+# --- a worker is lost: what the others have done is all that there is ---
+lossy = [trainer, "--devices=cpu:0,cpu:1", "--threads=1", "--dataset=digits:take=320", "--batch=2",
+         "--epochs=400", "--strategy=sync", "--fail=worker:1@step:3", "--on-loss=continue", "--print-every=0",
+         "--replace", "--out=run"]
+drawn, _ = draw(100, lambda drawn: False, command=lossy)
+found = [tuple(map(int, bar)) for bar in re.findall(r"epoch (\d+)/400 (?:\[=*>? *\] )?(\d+) %", "\n".join(bars(drawn)))]
+if len(found) < 3 or any(100 * epoch < 400 * share for epoch, share in found):
+    fail(f"a worker is lost: epochs of 400, and per cent: {found}")
+
 # --- plain ---
 def plain(what, drawn, out):
     check_controls(what, drawn, rb"\r\n")

@@ -547,8 +547,14 @@ static void test_sentence(void) {
     run.pipeline_idle = 0.0812;
     run.pipeline_idle_equal = 1.0 / 17;
     check_sentence(&run,
-                   "123,456 examples/s, 96 % of the time computes; the stages of the pipeline idle 8.1 % "
-                   "of the time, equal ones would 5.9 %.");
+                   "123,456 examples/s, 96 % of the time computes; while it computes, the stages of the "
+                   "pipeline idle 8.1 % of the time, equal ones would 5.9 %.");
+    run.unfinished_share = 0.25;
+    run.pipeline_idle_equal = 0;
+    check_sentence(&run,
+                   "123,456 examples/s, 96 % of the time computes; slower than it could be: 25 % of the "
+                   "time went into steps that did not end.");
+    run.unfinished_share = 0;
     run.pipeline_idle_equal = 0;
     run.compute_share = 0.5;
     run.wait_share = 0.34;

@@ -57,6 +57,10 @@ grep -q '^trainer: --replace replaces nothing: the run in mine goes on, as --res
 grep -q '"epochs": 2' mine/summary.json || fail "--replace did not begin anew: $(cat mine/summary.json)"
 [ -z "$(find mine -name '*.csv.*')" ] ||
     fail "--replace left logs of the run before: $(find mine -name '*.csv.*')"
+mkdir theirs && echo notes >theirs/steps.csv
+"$TRAINER" $small --epochs=1 --out=theirs >out 2>err || fail "a folder with a file: $(cat err)"
+"$TRAINER" $small --epochs=1 --out=theirs --replace >out 2>err || fail "--replace there: $(cat err)"
+[ "$(cat theirs/steps.csv.1)" = notes ] || fail "a file that no run wrote is gone: $(find theirs)"
 
 # --- the same for a comparison ---
 bench="bench $small --strategies=sync --repeats=1 --epochs=1 --out=compared"

@@ -98,6 +98,15 @@ finish
 [ $code -eq 130 ] && python3 look.py interrupted twice >/dev/null 2>err ||
     fail "two SIGHUPs: exit code $code: $(cat err)"
 
+# --- so does a wrapper, as timeout(1), which passes on what its whole group got ---
+# shellcheck disable=SC2086
+start $long --quiet --devices=cpu:0 --out=passed
+wait_until has_rows passed
+kill -INT "$child" && sleep 0.005 && kill -INT "$child"
+finish
+[ $code -eq 130 ] && python3 look.py interrupted passed >/dev/null 2>err ||
+    fail "two SIGINTs at once: exit code $code: $(cat err)"
+
 # --- what the parent ignored stays ignored, as under nohup ---
 # shellcheck disable=SC2086
 (trap '' HUP INT && exec "$TRAINER" $long --quiet --devices=cpu:0 --out=nohup >out 2>err) &

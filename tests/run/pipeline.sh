@@ -17,8 +17,8 @@ run 0 $few --quiet --devices=cpu:0 --out=single
 for schedule in gpipe 1f1b; do
     run 0 $few $three --schedule-pipeline=$schedule --out=$schedule
     same_weights "$schedule" single $schedule
-    tail -n 5 out |
-        grep -Eq '^the stages of the pipeline idle [0-9.]+ % of the time, equal ones would 40.0 %$' ||
+    [ "$(grep -Ec 'while it computes, the stages of the pipeline idle [0-9.]+ % of the time, equal ones would 40.0 %' \
+        out)" -eq 1 ] ||
         fail "$schedule, last lines: $(tail -n 5 out)"
     python3 - $schedule <<'PYTHON' || fail "$schedule: summary.json"
 import json, sys
@@ -82,7 +82,7 @@ for w in 0 1; do
 done
 ends 0 w0 w1 ps0
 same_weights "two processes" two pair
-grep -q '^trainer: the stages of the pipeline idle [0-9.]* % of the time, equal ones would 25.0 %$' w1.err ||
+grep -q '^trainer: while it computes, the stages of the pipeline idle [0-9.]* % of the time, equal ones would 25.0 %$' w1.err ||
     fail "a worker's end: $(cat w1.err)"
 
 # --- what is wrong ---
