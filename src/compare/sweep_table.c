@@ -113,8 +113,10 @@ int sweep_print(const struct sweep *sweep, const struct page *page, struct error
     const int best = sweep_best(sweep);
     char line[PATH_BYTES + 200], figure[METRIC_BYTES];
     RETURN_IF(print_rows(sweep, page, error));
-    fprintf(page->file, "\n%s is that of the validation part, at each run's best epoch.\n",
-            sweep->metric_name);
+    snprintf(line, sizeof line, "%s is that of the validation part, at each run's best epoch.",
+             sweep->metric_name);
+    fputc('\n', page->file);
+    page_words(page, 0, 2, line);
     if (best < 0 || isnan(sweep->runs[best].test)) return OK;
     snprintf(line, sizeof line, "The best is run %d: %s on the test part, in %s/%d/checkpoint/best.",
              best + 1, metric_figure(sweep->score, sweep->runs[best].test, figure), sweep->out, best + 1);
