@@ -9,7 +9,8 @@
 
 static const struct {
     /* kind: an option's name: values of it; typed: with bars between, or `*` and how the name of a file ends,
-     * which is there; instead: `*` is the value typed, or that file, `#` as many CPU devices */
+     * which is there; instead: `*` is the value typed, or that file, `#` as many CPU devices, `@` as many
+     * GPUs, `%` a `*` */
     const char *kind, *typed, *instead;
 } habits[] = {
     {"option", "lr|learning-rate|rate", "--optimizer=momentum:rate=*"},
@@ -17,24 +18,32 @@ static const struct {
     {"option", "weight-decay|wd|l2", "--decay=*"},
     {"option", "batch-size|batchsize|bs|minibatch", "--batch=*"},
     {"option", "num-epochs|n-epochs|max-epochs", "--epochs=*"},
-    {"option", "workers|num-workers|nproc|world-size", "--devices=#"},
-#if TRAINER_CUDA
-    {"option", "gpu|gpus|cuda|num-gpus", "--devices=gpu:0"},
-#endif
+    {"option", "workers|num-workers|nproc|nproc-per-node|world-size", "--devices=#"},
+    {"option", "gpus|num-gpus|n-gpus|ngpus|n-gpu", "--devices=@"},
+    {"option", "gpu|cuda|use-cuda|use-gpu", "--devices=gpu:0"},
+    {"option", "no-cuda|no-gpu", "--devices=cpu:%"},
     {"option", "cpu|cpus", "--devices=cpu:0"},
+    {"option", "local-rank", "--devices=cpu:%"}, /* one process has them all */
+    {"option", "nodes|nnodes|num-nodes", "--hosts=HOST,HOST"},
     {"option", "patience|early-stopping", "--early-stop=*"},
     {"option", "val-split|validation-split", "--validation=*"},
     {"option", "ema|ema-decay", "--average=*"},
     {"option", "grad-clip|gradient-clip|clip-norm|max-grad-norm", "--clip=*"},
     {"option", "hidden|hidden-size", "--model=mlp:hidden=*"},
-    {"option", "log-interval|print-interval", "--print-every=*"},
+    {"option", "log-interval|print-interval|print-freq|log-freq", "--print-every=*"},
     {"option", "overwrite|force", "--replace"},
     {"option", "amp|bf16|fp16|mixed-precision", "--precision=bf16"},
     {"option", "arch|network|net", "--model=*"},
     {"option", "data-path|data-root|root", "--data-dir=*"},
-    {"option", "output|output-dir|logdir|log-dir|save-dir", "--out=*"},
-    {"option", "load|restore|checkpoint|resume-from", "--resume=*"},
+    {"option", "output|output-dir|logdir|log-dir|save|save-dir|save-path", "--out=*"},
+    {"option", "load|restore|checkpoint|resume-from|resume-from-checkpoint", "--resume=*"},
     {"option", "random-seed|manual-seed", "--seed=*"},
+    {"option", "lr-scheduler|lr-schedule|scheduler", "--schedule=*"},
+    {"option", "tensorboard", "--outputs=csv,tensorboard"},
+    {"option",
+     "gradient-accumulation-steps|gradient-accumulation|grad-accumulation|grad-accum|accumulation-steps|"
+     "accumulate|accumulate-grad-batches|accum-iter",
+     "--microbatches=*"},
     {"option", "criterion|objective|loss-function", "--loss=*"},
     {"loss",
      "cross-entropy|softmax|ce|xent|crossentropy|categorical-crossentropy|sparse-categorical-crossentropy|"
@@ -101,10 +110,10 @@ static bool is_such_file(const char *pattern, const char *path) {
 }
 
 /* "cpu:0,cpu:1,cpu:2" for "3"; one per core where that would not be typed. */
-static void add_devices(struct text *text, const char *value) {
+static void add_devices(struct text *text, const char *backend, const char *value) {
     const long count = value != NULL ? strtol(value, NULL, 10) : 0;
-    if (count < 1 || count > 8) text_add(text, "cpu:*");
-    for (long i = 0; i < count && count <= 8; i++) text_add(text, "%scpu:%ld", i > 0 ? "," : "", i);
+    if (count < 1 || count > 8) text_add(text, "%s:*", backend);
+    for (long i = 0; i < count && count <= 8; i++) text_add(text, "%s%s:%ld", i > 0 ? "," : "", backend, i);
 }
 
 const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes) {
@@ -114,10 +123,12 @@ const char *habit_instead(const char *kind, const char *typed, const char *value
         if (!(is_file ? is_such_file : is_one_of)(habits[i].typed, typed)) continue;
         if (is_file) value = typed;
         const char *instead = habits[i].instead;
-        const size_t before = strcspn(instead, "*#");
+        const size_t before = strcspn(instead, "*#@%");
         struct text text = text_into(out, bytes);
         text_add_bytes(&text, instead, before);
-        if (instead[before] == '#') add_devices(&text, value);
+        if (instead[before] == '#') add_devices(&text, "cpu", value);
+        if (instead[before] == '@') add_devices(&text, "gpu", value);
+        if (instead[before] == '%') text_add(&text, "*");
         if (instead[before] == '*') text_add(&text, "%.100s", value != NULL ? value : "...");
         return out;
     }

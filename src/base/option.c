@@ -71,7 +71,7 @@ const char *option_nearest(const char *typed, const char *const *names) {
     if (length == 0 || length > NAME_MOST) return NULL;
     for (size_t i = 0; i <= length; i++) name[i] = (char)tolower((unsigned char)typed[i]);
     const char *nearest = NULL;
-    int least = length < 4 ? 1 : length < 9 ? 2 : 3; /* more slips than these are another word */
+    int least = length < 5 ? 1 : length < 9 ? 2 : 3; /* more slips than these are another word */
     for (size_t i = 0; names[i] != NULL; i++) {
         if (strlen(names[i]) > NAME_MOST) continue;
         int distance = edit_distance(name, names[i]);
@@ -120,7 +120,8 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     const struct option *absent = find_absent(rows, name);
     if (absent != NULL) return absent_name(absent, owner, error);
     if (typed_with_dashes && instead_of(rows, name, value, meant, sizeof meant) != NULL)
-        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?", name, meant);
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?%s", name, meant,
+                         strstr(meant, "=gpu:") && !TRAINER_CUDA ? " (needs a build with CUDA)" : "");
     if (typed_with_dashes && nearest != NULL)
         return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?", name,
                          spelled(option_find(rows, nearest), value, meant, sizeof meant));

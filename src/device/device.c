@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "without.h"
 
-enum { MAX_LABEL = 1023 };
+enum { MAX_LABEL = 1023, MEANT_BYTES = 60 };
 
 struct list {
     struct device *devices; /* [count], owned */
@@ -42,10 +43,29 @@ static const char *present(char *out, size_t bytes) {
     return out;
 }
 
+/* "; did you mean gpu:1?" for "cuda:1"; "" where nothing is near. */
+static const char *nearest_words(const char *item, size_t length, char out[MEANT_BYTES]) {
+    static const char *const names[][2] = {{"cuda", "gpu"}, {"gpu", "gpu"}, {"cpu", "cpu"}};
+    const char *colon = memchr(item, ':', length);
+    const size_t name = colon ? (size_t)(colon - item) : length, digits = colon ? length - name - 1 : 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i][0]) != name || strncasecmp(item, names[i][0], name) != 0) continue;
+        const bool every = digits == 1 && colon[1] == '*';
+        const bool is_label =
+            every || (digits > 0 && digits < 4 && strspn(colon + 1, "0123456789") >= digits);
+        snprintf(out, MEANT_BYTES, "; did you mean %s:%.*s?%s", names[i][1], is_label ? (int)digits : 1,
+                 is_label ? colon + 1 : "0",
+                 names[i][1][0] == 'g' && !DEVICES_MAY_BE_GPUS ? " (needs a build with CUDA)" : "");
+    }
+    return out;
+}
+
 static int not_understood(const char *item, size_t length, struct error *error) {
+    char meant[MEANT_BYTES];
     return error_set(error, ERROR_USAGE,
-                     "devices: '%.*s', expected auto, or a list such as cpu:0,cpu:1 or cpu:*", (int)length,
-                     item);
+                     "devices: '%.*s', expected auto, cpu:*, gpu:0, or a list such as cpu:0,cpu:1%s",
+                     (int)length, item, nearest_words(item, length, meant));
 }
 
 static int add(struct list *list, const struct backend *backend, int label, struct error *error) {

@@ -123,7 +123,8 @@ for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 \
     --weight-decay=1e-4 --batch-size=16 --num-epochs=2 --workers=2 \
     --strategy={hogwild,Hogwild,project-adam,allreduce,AllReduce,ddp,downpour,ps,fedavg,stale-synchronous} \
     --batchsize=16 --early-stopping=3 --val-split=0.1 --ema=0.9 --grad-clip=1 --overwrite --hidden=10 \
-    --log-interval=5 --cpu --strategy=ring-allreduce --schedule={StepLR,cosine-annealing} \
+    --log-interval=5 --cpu --no-cuda --print-freq=5 --scheduler=cosine --lr-scheduler=cosine \
+    --gradient-accumulation-steps=2 --accumulate=2 --tensorboard --nproc_per_node=2 --local_rank=1 --strategy=ring-allreduce --schedule={StepLR,cosine-annealing} \
     --model={resnet,vgg16,dnn,logistic} --optimizer=rmsprop; do
     instead "$typed"
 done
@@ -139,6 +140,24 @@ bad 2 'trainer: unknown option "--num-epochs"; did you mean --epochs=7\?' --num-
 bad 2 'trainer: --workers=3: there is no cluster to join; did you mean --devices=cpu:0,cpu:1,cpu:2\?' \
     --workers=3
 bad 2 'trainer: --workers=100: there is no cluster to join; did you mean --devices=cpu:\*\?' --workers=100
+proposes() { # words, then each option for which they are proposed
+    local words=$1 typed
+    shift
+    for typed in "$@"; do
+        bad 2 "trainer: unknown option \"--*\"; did you mean $words\?*" "$typed"
+    done
+}
+proposes --devices=gpu:0,gpu:1 --gpus=2
+proposes --devices=gpu:0 --gpu=0 --num-gpus=1 --use-cuda --cuda
+proposes '--devices=cpu:\*' --no-cuda --local-rank=3
+proposes --devices=cpu:0,cpu:1 --nproc_per_node=2
+proposes --out=foo --save=foo
+proposes --hosts=HOST,HOST --nodes=2
+proposes --resume=x --resume_from_checkpoint=x
+proposes --print-every=10 --print-freq=10
+proposes --microbatches=2 --gradient-accumulation-steps=2
+proposes --outputs=csv,tensorboard --tensorboard
+bad 2 'trainer: dataset "nope": unknown (one of *' pack nope x.pack
 bad 2 'trainer: model "resnet": unknown; did you mean --model=alexnet\? *' --model=resnet
 
 # The last one typed counts; --no-quiet speaks again.

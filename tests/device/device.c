@@ -135,7 +135,13 @@ static void check_errors(void) {
                                         "tpu:*",   "auto,cpu:0", "cpu:0 ",  "cpu:0,,cpu:1"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         check_wrong(texts[i], ERROR_USAGE, "devices: '");
-    check_wrong("cpu:0,tpu:3", ERROR_USAGE, "'tpu:3', expected auto, or a list such as cpu:0,cpu:1 or cpu:*");
+    check_wrong("cpu:0,tpu:3", ERROR_USAGE,
+                "'tpu:3', expected auto, cpu:*, gpu:0, or a list such as cpu:0,cpu:1");
+    check_wrong("cuda", ERROR_USAGE, "; did you mean gpu:0?");
+    check_wrong("cuda:1,cuda:0", ERROR_USAGE, "; did you mean gpu:1?");
+    check_wrong("gpu", ERROR_USAGE, "; did you mean gpu:0?");
+    check_wrong("cpu", ERROR_USAGE, "; did you mean cpu:0?");
+    check_wrong("CPU:*", ERROR_USAGE, "; did you mean cpu:*?");
     check_wrong("cpu:1024", ERROR_USAGE, "'cpu:1024', expected a label of 0 to 1023");
     check_wrong("cpu:99999999999999999999", ERROR_USAGE, "expected a label of 0 to 1023");
     check_wrong("cpu:0,cpu:0", ERROR_USAGE, "cpu:0 is named twice");
