@@ -74,6 +74,14 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
     return row->typed(line->settings, (char *)line->settings + row->offset, row->bytes, error);
 }
 
+static int refuse_argument(const struct line *line, const char *word, struct error *error) {
+    char meant[300];
+    const bool known = command_instead(line->rows, word, meant, sizeof meant) != NULL;
+    return error_set(error, ERROR_USAGE, "%s: takes no arguments, found \"%s\"%s%s%s",
+                     line->command->plugin.name, word, known ? "; did you mean " : "", known ? meant : "",
+                     known ? "?" : "");
+}
+
 static int parse_line(struct line *line, int count, char **words, struct error *error) {
     const struct plugin *plugin = &line->command->plugin;
     RETURN_IF(command_rows(line->command, &line->rows, error));
@@ -85,9 +93,7 @@ static int parse_line(struct line *line, int count, char **words, struct error *
     for (int i = 0; i < count; i++) {
         const char *word = words[i], *next = i + 1 < count ? words[i + 1] : NULL;
         if (options_ended || word[0] != '-' || word[1] == '\0') {
-            if (line->command->arguments == NULL)
-                return error_set(error, ERROR_USAGE, "%s: takes no arguments, found \"%s\"", plugin->name,
-                                 word);
+            if (line->command->arguments == NULL) return refuse_argument(line, word, error);
             line->arguments[line->argument_count++] = word;
         } else if (strcmp(word, "--") == 0) {
             options_ended = true;

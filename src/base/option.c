@@ -137,6 +137,10 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     if (value == NULL && path != NULL && option_find(rows, path) != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
                          name, path, name);
+    const bool is_number = value == NULL && isdigit((unsigned char)name[0]);
+    if (is_number && count > 0 && (rows->type == OPTION_REAL || rows->type == OPTION_INT))
+        return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
+                         name, rows->name, name);
     char list[WORDS_BYTES];
     struct text text = text_into(list, sizeof list);
     for (int i = 0; i < count; i++) text_item(&text, ", ", "%s", names[i]);

@@ -21,6 +21,23 @@ static bool is_named(const struct plugin *plugin, const char *typed, size_t leng
     return true;
 }
 
+/* "adam:rate=0.1" for "adam,lr=0.1", where a colon is missing; else NULL. */
+static const char *with_colon(const struct plugin_kind *kind, const char *typed, char *out, size_t bytes) {
+    char name[NAME_BYTES], setting[NAME_BYTES];
+    const size_t length = strcspn(typed, ",");
+    const char *settings = typed + length + 1;
+    if (typed[length] == '\0' || strchr(settings, '=') == NULL || length >= sizeof name) return NULL;
+    snprintf(name, sizeof name, "%.*s", (int)length, typed);
+    const struct plugin *plugin = plugin_named(kind, name);
+    if (plugin == NULL) return NULL;
+    const size_t named = strcspn(settings, "=");
+    snprintf(name, sizeof name, "%.*s", (int)named, settings);
+    const bool other = option_find(plugin->options, name) == NULL &&
+                       habit_instead("setting", name, NULL, setting, sizeof setting) != NULL;
+    snprintf(out, bytes, "%s:%s%.200s", plugin->name, other ? setting : name, settings + named);
+    return out;
+}
+
 int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
     char list[LIST_BYTES];
@@ -33,7 +50,8 @@ int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct err
     if (habit_instead(kind->name, typed, NULL, habit, sizeof habit) != NULL)
         return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean %s? (one of %s)", kind->name,
                          typed, habit, list);
-    const char *nearest = option_nearest(typed, names);
+    const char *nearest = with_colon(kind, typed, habit, sizeof habit);
+    if (nearest == NULL) nearest = option_nearest(typed, names);
     if (nearest != NULL)
         return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean \"%s\"? (one of %s)",
                          kind->name, typed, nearest, list);

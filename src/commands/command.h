@@ -24,6 +24,13 @@ struct command {
     int (*run)(const void *settings, const char *const *arguments, int argument_count, struct error *error);
 };
 
+/* Whether a path is what --checkpoint takes: the folder of a run or an ensemble, or a .safetensors file. */
+bool command_is_checkpoint(const char *path);
+
+/* The error of a command without --checkpoint, also where its first argument should have been that one. */
+int command_needs_checkpoint(const char *command, const char *const *arguments, int argument_count,
+                             struct error *error);
+
 extern const struct command *const commands[]; /* generated, ended by NULL */
 extern const struct plugin_kind command_kind;  /* generated: the same */
 

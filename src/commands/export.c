@@ -25,7 +25,7 @@ static const struct option rows[] = {
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
     const struct export_settings *settings = settings_given;
-    if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "export: expected --checkpoint=DIR");
+    if (!settings->checkpoint[0]) return command_needs_checkpoint("export", arguments, argument_count, error);
     if (argument_count != 1)
         return error_set(error, ERROR_USAGE, "export: found %d files, expected one to write", argument_count);
     RETURN_IF(

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/file.h"
 #include "../base/memory.h"
 #include "kinds.h"
 
-enum { COMMANDS_INDENT = 15, PLUGINS_INDENT = 15 };
+/* Of plugin_kinds the first so many are chosen by an option of their name. */
+enum { COMMANDS_INDENT = 15, PLUGINS_INDENT = 15, KINDS_OF_OPTIONS = 5 };
 
 const char *const help_about_program =
     "trainer trains one neural network on many devices. --strategy says how they share what they learn.";
@@ -34,7 +36,47 @@ const struct command *command_find(const char *name) {
     return NULL;
 }
 
+static bool has_file(const char *folder, const char *name) {
+    char path[PATH_BYTES];
+    struct error ignored = {0};
+    return file_join(path, folder, name, &ignored) == OK && file_exists(path);
+}
+
+bool command_is_checkpoint(const char *path) {
+    const size_t bytes = strlen(path), suffix = strlen(".safetensors");
+    return has_file(path, "checkpoint/state.safetensors") || has_file(path, "ensemble.csv") ||
+           (bytes > suffix && strcmp(path + bytes - suffix, ".safetensors") == 0 && file_exists(path));
+}
+
+int command_needs_checkpoint(const char *command, const char *const *arguments, int argument_count,
+                             struct error *error) {
+    const bool is_first = argument_count > 0 && command_is_checkpoint(arguments[0]);
+    return error_set(error, ERROR_USAGE, "%s: expected --checkpoint=DIR%s%.300s%s", command,
+                     is_first ? "; did you mean --checkpoint=" : "", is_first ? arguments[0] : "",
+                     is_first ? "?" : "");
+}
+
+const char *command_instead(const struct option *rows, const char *word, char *out, size_t bytes) {
+    char name[64];
+    const char *saved = option_find(rows, "checkpoint") != NULL ? "checkpoint" : "resume";
+    out[0] = '\0';
+    for (int k = 0; k < KINDS_OF_OPTIONS && out[0] == '\0'; k++)
+        if (plugin_named(plugin_kinds[k], word) != NULL)
+            snprintf(out, bytes, "--%s=%.200s", plugin_kinds[k]->name, word);
+    if (out[0] == '\0' && command_is_checkpoint(word)) snprintf(out, bytes, "--%s=%.200s", saved, word);
+    if (out[0] == '\0' && file_exists(word) && !file_is_folder(word) &&
+        !habit_instead("dataset", word, NULL, out, bytes) && !habit_instead("model", word, NULL, out, bytes))
+        out[0] = '\0';
+    if (out[0] == '\0') return NULL;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(out + 2, "="), out + 2);
+    return option_find(rows, name) != NULL ? out : NULL;
+}
+
 int command_unknown(const char *name, struct error *error) {
+    char meant[300];
+    const struct command *train = command_find("train");
+    if (train != NULL && command_instead(train->plugin.options, name, meant, sizeof meant) != NULL)
+        return error_set(error, ERROR_USAGE, "command \"%s\": unknown; did you mean %s?", name, meant);
     return plugin_unknown(&command_kind, name, error);
 }
 

@@ -10,6 +10,10 @@ extern const char *const help_about_program, *const help_exit_codes, *const help
 const struct command *command_find(const char *name); /* or NULL */
 int command_unknown(const char *name, struct error *error);
 
+/* What to type instead of `word` where it is the name of a plug-in, a run's folder or a file of data:
+ * "--dataset=mnist", if that is one of the rows. Writes into out[bytes]; NULL: nothing is known of it. */
+const char *command_instead(const struct option *rows, const char *word, char *out, size_t bytes);
+
 /* Why a command does not take this option of those that it shares, or NULL. */
 const struct refusal *command_refusal(const struct command *command, const char *name);
 

@@ -239,7 +239,8 @@ static int predict_files(struct predictor *predictor, const char *const *paths, 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
     const struct predict_settings *settings = settings_given;
-    if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "predict: expected --checkpoint=DIR");
+    if (!settings->checkpoint[0])
+        return command_needs_checkpoint("predict", arguments, argument_count, error);
     if (argument_count == 0) return error_set(error, ERROR_USAGE, "predict: expected a " FILES_TAKEN);
     struct predictor *predictor = NULL;
     RETURN_IF(memory_array(&predictor, 1, "pictures", error));

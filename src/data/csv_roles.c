@@ -3,16 +3,24 @@
 
 #include <string.h>
 
+#include "../base/option.h"
+
+enum { NAMES_MOST = 127 };
+
 static int no_column(const struct columns *columns, const char *setting, const char *found, size_t bytes,
                      const char *name, struct error *error) {
     char cell[CSV_SHOWN_BYTES], shown[CSV_SHOWN_BYTES];
     const size_t kept = bytes < sizeof cell ? bytes : sizeof cell - 1;
     memcpy(cell, found, kept);
     cell[kept] = '\0';
-    return error_set(error, ERROR_USAGE, "%s: found %s=%s, expected %s of one of its %d columns, 1 to %d%s",
-                     name, setting, csv_shown(cell, shown),
-                     columns->named ? "the name or number" : "the number", columns->count, columns->count,
-                     columns->named ? "" : ", as it has no header");
+    const char *names[NAMES_MOST + 1] = {0};
+    for (int c = 0; c < columns->count && c < NAMES_MOST; c++) names[c] = columns->at[c].name;
+    const char *nearest = columns->named ? option_nearest(cell, names) : NULL;
+    return error_set(error, ERROR_USAGE,
+                     "%s: found %s=%s, expected %s of one of its %d columns, 1 to %d%s%s%s%s", name, setting,
+                     csv_shown(cell, shown), columns->named ? "the name or number" : "the number",
+                     columns->count, columns->count, columns->named ? "" : ", as it has no header",
+                     nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
 static int set_label(struct columns *columns, const char *label, const char *name, struct error *error) {

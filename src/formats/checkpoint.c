@@ -11,7 +11,7 @@
 #include "../base/memory.h"
 #include "../data/dataset.h"
 
-enum { NAME_BYTES = 160, SHAPE_BYTES = 128 };
+enum { NAME_BYTES = 160, SHAPE_BYTES = 128, LIST_BYTES = 1 << 20 };
 
 /* The file under a temporary name, then under its own. */
 static int write_file(const char *path, const struct safetensors *content, struct error *error) {
@@ -147,6 +147,22 @@ static int read_dataset(struct safetensors *content, struct error *error) {
     return OK;
 }
 
+/* The first run of a comparison; its list of them has lines "FOLDER REPEATS". */
+static int check_comparison(const char *folder, struct error *error) {
+    char path[PATH_BYTES];
+    char *list = NULL;
+    size_t bytes = 0;
+    RETURN_IF(file_join(path, folder, ".runs", error));
+    if (!file_exists(path)) return OK;
+    RETURN_IF(file_read_plain(path, LIST_BYTES, &list, &bytes, error));
+    const int code = error_set(error, ERROR_FILE,
+                               "%.200s has the runs of trainer bench, expected one of them, such as "
+                               "%.200s/%.*s/1",
+                               folder, folder, (int)strcspn(list, " \n"), list);
+    memory_free(list);
+    return code;
+}
+
 /* A folder of several runs is none of one. */
 static int check_several(const char *folder, struct error *error) {
     static const char *const verbs[] = {"sweep", "ensemble"};
@@ -161,7 +177,7 @@ static int check_several(const char *folder, struct error *error) {
                 "--resume=%.200s goes on with all",
                 folder, verbs[v], folder, verbs[v], folder);
     }
-    return OK;
+    return check_comparison(folder, error);
 }
 
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error) {

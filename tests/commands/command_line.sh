@@ -85,6 +85,9 @@ good '^  --timeout=SECONDS +give up ' train --help
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' help trian
+bad 2 'trainer: command "mnist": unknown; did you mean --dataset=mnist\?' mnist
+bad 2 'trainer: command "cnn": unknown; did you mean --model=cnn\?' cnn
+bad 2 'trainer: command "sync": unknown; did you mean --strategy=sync\?' sync --epochs=1
 bad 2 'trainer: plug-in "sinc": unknown; did you mean "sync"?' help sinc
 bad 2 'trainer: command "zzzz": unknown (one of *)' zzzz
 bad 2 'trainer: plug-in "snyc": unknown; did you mean "sync"\?' list snyc
@@ -100,7 +103,7 @@ bad 2 'trainer: --batch=0: expected 1 to *' --seed 5 --batch 0
 bad 2 'trainer: --batch=many: expected a whole number, *' --batch=many
 bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch
 bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch --seed=1
-bad 2 'trainer: train: takes no arguments, found "mnist"' train mnist
+bad 2 'trainer: train: takes no arguments, found "mnist"; did you mean --dataset=mnist\?' train mnist
 bad 2 'trainer: train: takes no arguments, found "--batch=1"' train -- --batch=1
 bad 2 'trainer: --no-quiet=1: takes no value, expected --no-quiet or --quiet' --no-quiet=1
 bad 2 'trainer: unknown option "--no-batch"*' --no-batch
@@ -130,6 +133,8 @@ for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 \
 done
 bad 2 'trainer: dataset "MNIST": unknown; did you mean "mnist"\? *' --dataset=MNIST
 bad 2 'trainer: adam: unknown setting "lr"; did you mean "rate"\?' --optimizer=adam:lr=0.1
+bad 2 'trainer: adam: unknown setting "0.01"; did you mean "rate=0.01"\?' --optimizer=adam:0.01
+bad 2 'trainer: optimizer "adam,lr=0.1": unknown; did you mean "adam:rate=0.1"\? *' --optimizer=adam,lr=0.1
 bad 2 'trainer: command "fit": unknown; did you mean trainer train\? *' fit
 bad 2 'trainer: unknown option "--lr"; --help=all lists them' describe --lr=1
 bad 2 'trainer: unknown option "--lr"; did you mean --optimizer=momentum:rate=0.5\?' --lr=0.5

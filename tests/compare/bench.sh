@@ -237,6 +237,10 @@ grep -Eq '^one device +[0-9]' out || fail "interrupted: no table of what is fini
 grep -q 'only [0-9]* of 1000 runs' stopped/bench.csv || fail "interrupted: not told: $(cat out)"
 ! grep failed out || fail "interrupted: the run in hand counts as failed: $(cat out)"
 
+"$TRAINER" --resume=stopped >out 2>err && fail "a comparison's folder was resumed"
+grep -qx 'trainer: stopped has the runs of trainer bench, expected one of them, such as stopped/one-device/1' \
+    err || fail "a comparison's folder: $(cat err)"
+
 # --- what it does not take ---
 refused 'trainer: bench: takes no --strategy: expected --strategies=*' --strategy=sync
 for option in resume weights; do

@@ -132,7 +132,10 @@ done <<'TABLE'
 2|command "trian": unknown|trian
 2|unknown option "--bacth"; did you mean --batch=3|--bacth=3
 2|unknown option "-q"|-q
-2|takes no arguments, found "digits"|train digits
+2|takes no arguments, found "digits"; did you mean --dataset=digits\?|train digits
+2|takes no arguments, found "run"; did you mean --resume=run\?|train run
+2|command "two.csv": unknown; did you mean --dataset=csv:file=two.csv\?|two.csv
+2|command "net.txt": unknown; did you mean --model=layers:net.txt\?|net.txt
 2|takes no arguments, found "cpu"|devices cpu
 2|--batch=0: expected 1|--batch=0
 2|--batch=-3: expected 1|--batch=-3
@@ -254,7 +257,8 @@ done <<'TABLE'
 3|third.csv: row 2, column 3: found "z", expected one of the 2 labels of the training part|--dataset=csv:file=two.csv,test_file=third.csv
 3|ragged.csv: row 2: found 2 cells, expected 3|--dataset=csv:file=two.csv,test_file=ragged.csv
 2|two.csv: found label=9, expected the number of one of its 3 columns, 1 to 3|--dataset=csv:file=two.csv,label=9
-2|bad.csv: found label=sort, expected the name or number of one of its 3 columns|--dataset=csv:file=bad.csv,label=sort
+2|bad.csv: found label=sort, expected the name or number of one of its 3 columns, 1 to 3$|--dataset=csv:file=bad.csv,label=sort
+2|bad.csv: found label=knid, expected .*; did you mean "kind"\?|--dataset=csv:file=bad.csv,label=knid
 2|csv: unknown setting "fiel"; did you mean "file"|--dataset=csv:fiel=two.csv
 2|csv: unknown setting "two.csv"; did you mean "file=two.csv"|--dataset=csv:two.csv
 2|pictures: unknown setting "data"; did you mean "dir=data"|--dataset=pictures:data
@@ -308,11 +312,12 @@ done <<'TABLE'
 3|noise.safetensors: |--weights=noise.safetensors
 2|evaluate: expected --checkpoint=DIR|evaluate
 3|nowhere: No such file or folder, expected a run.s folder|evaluate --checkpoint=nowhere
-2|takes no arguments, found "run"|evaluate run
+2|takes no arguments, found "run"; did you mean --checkpoint=run\?|evaluate run
 2|--part=all: expected one of test¦train|evaluate --checkpoint=run --part=all
 2|iris: examples \[4\] in 3 classes, expected \[64\] in 10 classes|evaluate --checkpoint=run --dataset=iris
 2|dataset "minst": unknown|evaluate --checkpoint=run --dataset=minst
-2|predict: expected --checkpoint=DIR|predict three.csv
+2|predict: expected --checkpoint=DIR$|predict three.csv
+2|predict: expected --checkpoint=DIR; did you mean --checkpoint=run\?|predict run three.csv
 2|predict: expected a .*CSV file|predict --checkpoint=run
 2|--top=0: expected 1|predict --checkpoint=run --top=0 three.csv
 3|nowhere.csv: No such file|predict --checkpoint=run nowhere.csv
