@@ -38,10 +38,7 @@ static int read_file(const char *name, const char *const *folders, uint8_t *pixe
                      struct error *error) {
     char path[PATH_BYTES], *bytes = NULL;
     size_t length;
-    if (dataset_find_file(path, "cifar10", archive_folder, name, folders, error) != OK)
-        return error_prefix(error,
-                            "cifar10 needs data_batch_1.bin to data_batch_%d.bin and %s: ", TRAIN_FILES,
-                            names[TRAIN_FILES]);
+    RETURN_IF(dataset_find_file(path, "cifar10", archive_folder, name, folders, error));
     RETURN_IF(file_read(path, MAX_FILE_BYTES, &bytes, &length, error));
     const struct cifar_file file = {.name = path, .bytes = (const uint8_t *)bytes, .length = length};
     const int code = cifar_parse(&file, FILE_RECORDS, pixels, labels, error);

@@ -21,12 +21,8 @@ static const struct option options[] = {
     DATASET_COMMON_ROWS, AUGMENT_ROWS(struct mnist_settings, "none"), {0}};
 
 static int find_files(char paths[FILES][PATH_BYTES], const char *const *folders, struct error *error) {
-    for (int i = 0; i < FILES; i++) {
-        const int code = dataset_find_file(paths[i], "mnist", NULL, names[i], folders, error);
-        if (code != OK)
-            return error_prefix(error, "mnist needs %s, %s, %s and %s: ", names[0], names[1], names[2],
-                                names[3]);
-    }
+    for (int i = 0; i < FILES; i++)
+        RETURN_IF(dataset_find_file(paths[i], "mnist", NULL, names[i], folders, error));
     return OK;
 }
 

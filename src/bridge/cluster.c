@@ -356,7 +356,9 @@ int cluster_workers_here(const struct cluster *cluster) {
 
 struct cluster_by cluster_by(const struct cluster *cluster) {
     struct cluster_by by = {""};
-    if (cluster->by) snprintf(by.words, sizeof by.words, ", by %s", cluster->by);
+    if (cluster->by)
+        snprintf(by.words, sizeof by.words, ", %sby %s", cluster->by[0] == '-' ? "started " : "",
+                 cluster->by);
     return by;
 }
 

@@ -45,7 +45,7 @@ struct cluster {
     int cores;      /* of the launcher here, which may have given each process some of them; 0: not known */
 };
 
-/* ", by Slurm", for the first lines; or "". */
+/* ", by Slurm" or ", started by --hosts", for the first lines; or "". */
 struct cluster_by {
     char words[64];
 };

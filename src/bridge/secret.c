@@ -131,7 +131,7 @@ int secret_make(const char *path, struct error *error) {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (file < 0)
         return error_set(error, ERROR_FILE,
-                         errno == EEXIST ? "%s: is there already; a key is never overwritten"
+                         errno == EEXIST ? "%s already exists; a key is never overwritten"
                                          : "%s: cannot be written",
                          path);
     const bool written = write(file, text, sizeof text) == sizeof text && fsync(file) == 0;

@@ -65,7 +65,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
 
 const struct command command_ensemble = {
     .plugin = {.name = "ensemble",
-               .help = "train several networks, a device each, and ask them together",
+               .help = "train several networks, one per device, and combine their predictions",
                .options = rows,
                .settings_bytes = sizeof(struct ensemble_settings)},
     .shared_options = run_options,

@@ -78,11 +78,11 @@ static void tell(void *argument, const struct fetch_report *report) {
         return;
     case FETCH_THERE:
         progress_clear(progress);
-        printf("%s: is there, SHA-256 right\n", report->name);
+        printf("%s: present, SHA-256 matches\n", report->name);
         return;
     case FETCH_DONE:
         progress_clear(progress);
-        printf("%s: %s bytes, SHA-256 right\n", report->name, bytes);
+        printf("%s: %s bytes, SHA-256 matches\n", report->name, bytes);
         return;
     case FETCH_RESUME:
         progress_say(progress, "%s: %s bytes are here already", report->name, bytes);

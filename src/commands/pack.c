@@ -53,7 +53,7 @@ static int make(struct choice *choice, const char *const *arguments, const struc
         return error_set(error, ERROR_USAGE, "pack: %.300s is a pack already, expected another data set",
                          arguments[0]);
     if (file_exists(path) && !settings->replace)
-        return error_set(error, ERROR_FILE, "%s is there already: --replace replaces it", path);
+        return error_set(error, ERROR_FILE, "%s already exists: --replace replaces it", path);
     RETURN_IF(pack_write(path, choice, settings->data_dir[0] ? settings->data_dir : NULL, &made, error));
     say(path, "", &made);
     return OK;

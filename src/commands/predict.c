@@ -158,8 +158,9 @@ static void conclude(struct predictor *predictor, const struct table_rows *table
         progress_warn(&predictor->progress, "%s: values that training did not have count as none: %ld cell%s",
                       name, table->unseen, table->unseen == 1 ? "" : "s");
     if (table->unknown > 0)
-        progress_warn(&predictor->progress, "%s: labels that are no class of the network count as wrong: %ld",
-                      name, table->unknown);
+        progress_warn(&predictor->progress,
+                      "%s: labels that are not a class of the network count as wrong: %ld", name,
+                      table->unknown);
     if (judged->rows == 0) return;
     snprintf(line, sizeof line, "Accuracy: %.4f (%ld of %ld)", (double)judged->right / (double)judged->rows,
              judged->right, judged->rows);

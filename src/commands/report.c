@@ -36,7 +36,7 @@ static const struct option rows[] = {
     OPTION_ROW(TEXT, "data-dir", struct report_settings, data_dir, .value = "DIR",
                .help = "look for the run's data set here first"),
     OPTION_ROW(FLAG, "replace", struct report_settings, replace,
-               .help = "replace what is there, also if it is no page of trainer"),
+               .help = "replace what is there, even if it is not a page of trainer"),
     {0},
 };
 

@@ -64,7 +64,7 @@ static const struct option rows[] = {
 static int check_free(const char *path, const struct show_settings *settings, struct error *error) {
     if (settings->replace || !file_exists(path)) return OK;
     return error_set(error, ERROR_FILE,
-                     "%.300s is there already: --replace replaces it, --out=PATH writes elsewhere", path);
+                     "%.300s already exists: --replace replaces it, --out=PATH writes elsewhere", path);
 }
 
 static int write_picture(const struct canvas *canvas, const char *path, struct error *error) {
@@ -189,7 +189,7 @@ static int check_images(const struct network_shown *shown, struct example_sizes 
     struct error ignored = {0};
     if (example_sizes(sizes, dataset, &ignored) == OK) return OK;
     return error_set(error, ERROR_USAGE,
-                     "%s: not a data set of images, of whose networks only --only=confusion can be shown",
+                     "%s: not a data set of images, so only --only=confusion can show its networks",
                      dataset->name);
 }
 

@@ -44,9 +44,10 @@ static int check_labels(const struct parts *parts, bool *kept, struct error *err
     for (int row = 0; row < train->rows; row++) kept[labels_of(train)[row]] = true;
     for (int v = 0; v < values->count; v++) classes += kept[v];
     if (classes < 2)
-        return error_set(
-            error, ERROR_FILE, "%s: found one class, \"%s\", in all %d training rows, expected at least two",
-            train->table->name, csv_shown(values->at[labels_of(train)[0]].text, shown), train->rows);
+        return error_set(error, ERROR_FILE,
+                         "%s: found one class, \"%s\", in %s%d training row%s, expected at least two",
+                         train->table->name, csv_shown(values->at[labels_of(train)[0]].text, shown),
+                         train->rows == 1 ? "" : "all ", train->rows, train->rows == 1 ? "" : "s");
     for (int row = 0; row < test->rows; row++) {
         const struct category *value = &values->at[labels_of(test)[row]];
         if (kept[labels_of(test)[row]]) continue;

@@ -12,7 +12,7 @@
 #include "sources.h"
 #include "standardize.h"
 
-enum { MAX_FOLDERS = 3 };
+enum { MAX_FOLDERS = 3, NAME_BYTES = 128 };
 
 /* Fills folders[MAX_FOLDERS + 1] with the search folders in their order; `cache` holds the one that is put
  * together. */
@@ -113,29 +113,65 @@ static int find_in(char path[PATH_BYTES], const char *folder, const char *name, 
     return OK;
 }
 
+/* path = the file, in any of the folders or what the archive unpacks to in or beside it. */
+static int find_anywhere(char path[PATH_BYTES], const char *dataset, const char *archive, const char *name,
+                         const char *const *folders, bool *found, struct error *error) {
+    char folder[PATH_BYTES], inner[PATH_BYTES];
+    *found = false;
+    for (int i = 0; folders[i] && !*found; i++) {
+        RETURN_IF(file_join(folder, folders[i], dataset, error));
+        RETURN_IF(find_in(path, folder, name, found, error));
+        for (int beside = 0; archive && !*found && beside < 2; beside++) {
+            RETURN_IF(file_join(inner, beside ? folders[i] : folder, archive, error));
+            RETURN_IF(find_in(path, inner, name, found, error));
+        }
+    }
+    return OK;
+}
+
+/* Whether any file of the data set is there; true also of one whose files are not known. */
+static int has_some(const char *dataset, const char *archive, const char *const *folders, bool *some,
+                    struct error *error) {
+    const struct source *source = source_find(dataset);
+    char name[NAME_BYTES], path[PATH_BYTES];
+    *some = source == NULL;
+    for (const struct source_file *file = source ? source->files : NULL; file && file->name && !*some;
+         file++) {
+        const size_t length = strlen(file->name);
+        const bool gz = length > 3 && strcmp(file->name + length - 3, ".gz") == 0;
+        snprintf(name, sizeof name, "%.*s", (int)(gz ? length - 3 : length), file->name);
+        RETURN_IF(find_anywhere(path, dataset, archive, name, folders, some, error));
+    }
+    return OK;
+}
+
 int dataset_find_file(char path[1024], const char *dataset, const char *archive, const char *name,
                       const char *const *folders, struct error *error) {
-    char folder[PATH_BYTES], inner[PATH_BYTES], places[300];
+    char folder[PATH_BYTES], places[300], inside[100] = "", advice[200];
     struct text text = text_into(places, sizeof places);
-    bool found = false;
+    bool found, some;
+    RETURN_IF(find_anywhere(path, dataset, archive, name, folders, &found, error));
+    if (found) return OK;
+    if (!folders[0])
+        return error_set(error, ERROR_FILE,
+                         "%s: no folder to look in, expected --data-dir=DIR, or TRAINER_DATA or HOME set",
+                         dataset);
+    RETURN_IF(has_some(dataset, archive, folders, &some, error));
     for (int i = 0; folders[i]; i++) {
         RETURN_IF(file_join(folder, folders[i], dataset, error));
-        RETURN_IF(find_in(path, folder, name, &found, error));
-        for (int beside = 0; archive && !found && beside < 2; beside++) {
-            RETURN_IF(file_join(inner, beside ? folders[i] : folder, archive, error));
-            RETURN_IF(find_in(path, inner, name, &found, error));
-        }
-        if (found) return OK;
         text_item(&text, ", ", "%s", folder);
     }
-    if (!folders[0]) text_add(&text, "no folder");
-    char advice[200];
-    const char *comma = *source_advice(dataset, name, advice, sizeof advice) ? ", " : "";
-    return error_set(
-        error, ERROR_FILE,
-        "%s: found no %s (nor %s.gz)%s%s; looked in %s%s%s%s (--data-dir=DIR or TRAINER_DATA adds a place)",
-        dataset, name, name, comma, advice, places, archive ? ", and in " : "", archive ? archive : "",
-        archive ? " in or beside it" : "");
+    if (archive) snprintf(inside, sizeof inside, ", and in %s in or beside it", archive);
+    source_advice(dataset, name, advice, sizeof advice);
+    if (some)
+        return error_set(
+            error, ERROR_FILE,
+            "%s: found no %s (nor %s.gz)%s%s; looked in %s%s (--data-dir=DIR or TRAINER_DATA adds a place)",
+            dataset, name, name, advice[0] ? ", " : "", advice, places, inside);
+    return error_set(error, ERROR_FILE,
+                     "%s is not in %s: trainer fetch %s %s (--data-dir=DIR or TRAINER_DATA adds a place)",
+                     dataset, places, dataset,
+                     TRAINER_CURL ? "downloads it" : "says where to download it, and where to put it");
 }
 
 /* *list = a copy of names[count] in one block, pointers first, texts after them. */

@@ -79,8 +79,9 @@ static int collect(int64_t **sorted, int *count, const int64_t *numbers, const s
                          *count, NPZ_MAX_CLASSES);
     if (*count < 2)
         return error_set(error, ERROR_FILE,
-                         "%s: found one class, %" PRId64 ", in all %d training rows, expected at least two",
-                         rows->npy->name, **sorted, rows->count);
+                         "%s: found one class, %" PRId64 ", in %s%d training row%s, expected at least two",
+                         rows->npy->name, **sorted, rows->count == 1 ? "" : "all ", rows->count,
+                         rows->count == 1 ? "" : "s");
     return OK;
 }
 

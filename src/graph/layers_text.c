@@ -160,7 +160,7 @@ static int unknown_word(struct parser *parser, const struct layer_row *of) {
     if (nearest)
         return wrong(parser, "%s: unknown word \"%s\"; did you mean \"%s\"?", of->name, parser->word,
                      nearest);
-    return wrong(parser, "%s: \"%s\" is no setting, no activation and no layer before this one", of->name,
+    return wrong(parser, "%s: \"%s\" is not a setting, an activation or a layer before this one", of->name,
                  parser->word);
 }
 

@@ -160,8 +160,8 @@ static int matches_nothing(const struct layout *layout, const char *what, const 
     char names[300];
     struct text text = text_into(names, sizeof names);
     for (int r = 0; r < layout->count; r++) text_item(&text, ", ", "%s", layout->ranges[r].name);
-    return error_set(error, ERROR_USAGE, "%s: \"%.60s\" is no weight: expected some of %s%s", what, pattern,
-                     names, text.cut ? "..." : "");
+    return error_set(error, ERROR_USAGE, "%s: \"%.60s\" is not a weight: expected some of %s%s", what,
+                     pattern, names, text.cut ? "..." : "");
 }
 
 int layout_check_patterns(const struct layout *layout, const char *what, const char *patterns,

@@ -117,7 +117,7 @@ static int read_tensors(const struct reading *reading, struct keras_part *part,
         const struct json_value *history = member(reading, member(reading, value, "config"), "keras_history");
         if (history) return read_tensors(reading, part, history);
         return keras_wrong(reading->network, part->name, reading->error,
-                           "found an argument that is no layer's, expected layers alone");
+                           "found an argument that is not a layer's, expected layers alone");
     }
     if (value->kind != JSON_ARRAY)
         return keras_wrong(reading->network, part->name, reading->error, "found no name of an input");

@@ -101,7 +101,8 @@ static bool is_plain(const struct reading *reading) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (is_set(reading, others[i])) return leave_out(reading, "found %s, expected none", others[i]);
     if (rate && rate->kind == JSON_NUMBER) return true;
-    return leave_out(reading, "found a learning rate that is no number, as of a schedule, expected a number");
+    return leave_out(reading,
+                     "found a learning rate that is not a number, as of a schedule, expected a number");
 }
 
 static bool choose(struct reading *reading, const char *class_name) {

@@ -122,7 +122,7 @@ static int read_sizes(const struct onnx_graph *graph, const onnx_op *op, const s
     for (size_t i = 0; i < sizes->count; i++) {
         const int64_t size = sizes->whole[i];
         if (size < 0 || size > COUNT_MOST || (size_t)size * count > COUNT_MOST)
-            return onnx_wrong(graph, op, "its sizes are no shape that is known here");
+            return onnx_wrong(graph, op, "its sizes are not a shape that is supported here");
         shape->dims[shape->rank++] = (int)size;
         count *= (size_t)size;
     }

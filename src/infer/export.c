@@ -33,7 +33,7 @@ int export_check_free(const char *path, bool replace, struct error *error) {
     if (!path[0] || !file_exists(path)) return OK;
     if (file_is_folder(path)) return error_set(error, ERROR_FILE, "%.300s: a folder, expected a file", path);
     if (replace) return OK;
-    return error_set(error, ERROR_FILE, "%.300s is there already: --replace replaces it", path);
+    return error_set(error, ERROR_FILE, "%.300s already exists: --replace replaces it", path);
 }
 
 int export_folder(const char *path, struct error *error) {

@@ -188,7 +188,7 @@ static int add_layer(struct reading *reading, struct layer_of *layer, const node
         }
         layer->input[i] = reading->place[inputs[i]];
         if (layer->input[i] < 0)
-            return error_set(reading->error, ERROR_FILE, "%s: one of its operands is no value of a layer",
+            return error_set(reading->error, ERROR_FILE, "%s: one of its operands is not a value of a layer",
                              op_name(layer->op));
     }
     return put_layer(reading, layer);
@@ -220,7 +220,7 @@ static int add_norm(struct reading *reading, node n) {
         layer.weights[WEIGHT_MEAN + i] = range_of(reading, behind_reshape(reading, rows->input[i]));
     for (int w = WEIGHT_SCALE; w <= WEIGHT_VARIANCE; w++)
         if (!layer.weights[w])
-            return error_set(reading->error, ERROR_FILE, "batch_norm: its statistics are no weights");
+            return error_set(reading->error, ERROR_FILE, "batch_norm: its statistics are not weights");
     return add_layer(reading, &layer, info->input);
 }
 

@@ -19,7 +19,7 @@ static bool is_host(const char *host) {
 
 int places_add(struct places *places, const char *host, int times, const char *where, struct error *error) {
     if (!is_host(host) || strlen(host) >= ADDRESS_HOST_BYTES)
-        return error_set(error, ERROR_USAGE, "%s: \"%.60s\" is no host", where, host);
+        return error_set(error, ERROR_USAGE, "%s: \"%.60s\" is not a host", where, host);
     if (times > ADDRESSES_MOST - places->count)
         return error_set(error, ERROR_USAGE, "%s: found more than %d processes", where, ADDRESSES_MOST);
     RETURN_IF(memory_grow(&places->host, places->count, places->count + times, "the hosts", error));
@@ -130,7 +130,7 @@ static int add_slots(struct places *places, const char *item, const char *where,
     const char *colon = bracketed ? (close && close[1] == ':' ? close + 1 : NULL) : strchr(item, ':');
     const char *end = close ? close : colon ? colon : item + strlen(item);
     if (bracketed && (!close || (close[1] != '\0' && close[1] != ':')))
-        return error_set(error, ERROR_USAGE, "%s: \"%.60s\" is no host", where, item);
+        return error_set(error, ERROR_USAGE, "%s: \"%.60s\" is not a host", where, item);
     snprintf(host, sizeof host, "%.*s", (int)(end - item - bracketed), item + bracketed);
     const int times = colon ? address_digits(colon + 1, ADDRESSES_MOST) : 1;
     if (times < 1)

@@ -22,7 +22,7 @@ int example_sizes(struct example_sizes *sizes, const struct dataset *dataset, st
         return OK;
     return error_set(
         error, ERROR_USAGE,
-        "%s: examples %s are no images; expected a data set of images, such as digits or cifar10",
+        "%s: examples %s are not images; expected a data set of images, such as digits or cifar10",
         dataset->name, shape_text(&dataset->shape, text, sizeof text));
 }
 

@@ -43,10 +43,9 @@ static int find(struct filters *filters, const struct graph *graph, const int se
         filters->units = dims[1];
     }
     if (filters->units > 0 && (filters->channels == 1 || filters->channels == 3)) return OK;
-    return error_set(
-        error, ERROR_USAGE,
-        "filters: the weights of the first layer, %s %s, are no pictures of one or three colours",
-        range->name, shape_text(&range->shape, text, sizeof text));
+    return error_set(error, ERROR_USAGE,
+                     "filters: the weights of the first layer, %s %s, are not images of one or three colours",
+                     range->name, shape_text(&range->shape, text, sizeof text));
 }
 
 static double full_of(const struct filters *filters) {

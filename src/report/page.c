@@ -334,7 +334,7 @@ int report_check_free(const char *path, struct error *error) {
     if (file >= 0) close(file);
     if (replaceable) return OK;
     return error_set(error, ERROR_FILE,
-                     "%.300s is there already and is no page of trainer: --replace replaces it, --out=FILE "
+                     "%.300s already exists and is not a page of trainer: --replace replaces it, --out=FILE "
                      "writes elsewhere",
                      path);
 }

@@ -85,7 +85,7 @@ static void judge_others(const struct run *run, struct summary *summary) {
     if (!(run->tested.value[metric] <= (values ? 0.0 : 0.5)) || summary->updates < LEARNING_UPDATES) return;
     snprintf(
         summary->verdict.learnt_nothing, VERDICT_BYTES,
-        "nothing was learnt: %s on the test part is %.3g, and always saying the same has %s; try another "
+        "nothing was learnt: %s on the test part is %.3g, and a constant prediction scores %s; try another "
         "--optimizer or rate (now %s)%s, or more --epochs",
         metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5", config->optimizer,
         other_model(config, model));

@@ -13,7 +13,7 @@ if ! "$TRAINER" keygen key >out 2>err; then fail "keygen: $(cat err)"; fi
 [ "$(stat -c %a key)" = 600 ] && grep -Eqx '[0-9a-f]{64}' key || fail "keygen wrote $(ls -l key): $(cat key)"
 ! cmp -s key other || fail "two keys are one"
 before=$(cat key)
-refused_with 3 'key: is there already; a key is never overwritten' keygen key
+refused_with 3 'key already exists; a key is never overwritten' keygen key
 [ "$(cat key)" = "$before" ] || fail "keygen overwrote a key"
 refused_with 2 'keygen: expected the name of one new file, found 2' keygen a b
 refused_with 3 'nowhere/key: cannot be written' keygen nowhere/key

@@ -68,7 +68,7 @@ same single cluster
 
 # --- what is there stays ---
 cp digits.pack kept
-refused 3 'digits\.pack is there already: --replace replaces it$' pack iris digits.pack
+refused 3 'digits\.pack already exists: --replace replaces it$' pack iris digits.pack
 cmp -s digits.pack kept || fail "a pack was replaced"
 good pack iris digits.pack --replace
 cmp -s digits.pack kept && fail "--replace replaced nothing"

@@ -236,7 +236,7 @@ refused 3 'nowhere: No such file' show --checkpoint=nowhere --numbers
 "$TRAINER" --quiet --dataset=digits --model=mlp:hidden=20 --epochs=3 --out=digits >out 2>err ||
     fail "digits: $(cat err)"
 for data in iris csv:file=table.csv; do
-    refused 2 "${data%%:*}: .* no images; expected a data set of images" show --dataset=$data --inline
+    refused 2 "${data%%:*}: .* are not images; expected a data set of images" show --dataset=$data --inline
 done
 refused 2 'iris: not a data set of images, .*--only=confusion' show --checkpoint=iris --inline
 refused 2 '--part=validation: there are no such examples' show --checkpoint=digits --part=validation --numbers
@@ -292,7 +292,7 @@ good show --dataset=digits --part=test --count=12
 grep -Eq '^digits.png: [0-9]+ x [0-9]+ pixels$' out || fail "said: $(cat out)"
 checked "digits" digits digits.png
 cp digits.png kept.png
-refused 3 'digits.png is there already: --replace' show --dataset=digits
+refused 3 'digits.png already exists: --replace' show --dataset=digits
 cmp -s digits.png kept.png || fail "a refused picture was written"
 good show --dataset=digits --replace
 cmp -s digits.png kept.png && fail "--replace replaced nothing"
@@ -317,7 +317,7 @@ checked "wrong.png" confusion numbers-test evaluated digits/wrong.png
 checked "confusion.png" cells digits/confusion.png numbers-test
 good show --checkpoint=digits --only=filters --count=20 --out=units.png
 checked "filters" filters units.png digits/model.safetensors
-refused 3 'digits/filters.png is there already' show --checkpoint=digits/checkpoint
+refused 3 'digits/filters.png already exists' show --checkpoint=digits/checkpoint
 good show --checkpoint=digits/model.safetensors --count=1000 --replace
 [ "$(cut -d: -f1 out | tr '\n' ' ')" = "digits/filters.png digits/confusion.png digits/wrong.png " ] ||
     fail "said: $(cat out)"

@@ -90,7 +90,7 @@ PYTHON
 printf 'city,age,bought\nParis,3,yes\nWien,,maybe\nWien,NA,\n' >odd.csv
 ran 0 predict --checkpoint=run odd.csv
 says 'trainer: odd.csv: values that training did not have count as none: 1 cell' err
-says 'trainer: odd.csv: labels that are no class of the network count as wrong: 1' err
+says 'trainer: odd.csv: labels that are not a class of the network count as wrong: 1' err
 tail -n 1 out | grep -Eq '^Accuracy: 0\.[05]000 \([01] of 2\)$' || fail "odd.csv: $(tail -n 1 out)"
 ran 3 predict --checkpoint=run - <<<$'city,years\nWien,3'
 says 'trainer: standard input: row 1: found no column "age", expected the columns of training' err

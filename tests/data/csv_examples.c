@@ -251,6 +251,8 @@ static void check_dataset_errors(const struct folder *folder) {
     struct error error;
     check_dataset_error(folder, "1,a\n2,a\n", "1,a\n", "",
                         "train.csv: found one class, \"a\", in all 2 training rows, expected at least two");
+    check_dataset_error(folder, "1,a\n", "1,a\n", "",
+                        "train.csv: found one class, \"a\", in 1 training row, expected at least two");
     check_dataset_error(
         folder, "x,kind\n1,a\n2,b\n", "x,kind\n1,c\n", "",
         "test.csv: row 2, column 2 \"kind\": found \"c\", expected one of the 2 labels of the training part");

@@ -18,7 +18,7 @@ cd "$scratch" || exit 1
 "$TRAINER" --dataset=mnist >out 2>err
 [ $? -eq 3 ] || fail "mnist, missing: $(cat err)"
 if grep -q -e -DTRAINER_CURL=0 "$BUILD/flags"; then
-    grep -q 'it is at https://[^ ]*/train-images-idx3-ubyte.gz;' err || fail "without libcurl: $(cat err)"
+    grep -q '^trainer: mnist is not in .*: trainer fetch mnist says where to download it, and where' err || fail "without libcurl: $(cat err)"
     "$TRAINER" --help | grep -q '^  fetch ' || fail "without libcurl there is no fetch: $("$TRAINER" --help)"
     lacks='trainer: fetch: this build cannot download: it needs libcurl .*libcurl4-openssl-dev libssl-dev'
     "$TRAINER" fetch mnist cifar10 >out 2>err
@@ -41,9 +41,7 @@ if grep -q -e -DTRAINER_CURL=0 "$BUILD/flags"; then
     [ $failures -eq 0 ]
     exit
 fi
-grep -q 'found no train-images-idx3-ubyte (nor train-images-idx3-ubyte.gz), trainer fetch mnist downloads '\
-'it; looked in ' \
-    err || fail "mnist, missing: $(cat err)"
+grep -q '^trainer: mnist is not in [^ ]*/mnist: trainer fetch mnist downloads it (--data-dir=DIR ' err || fail "mnist, missing: $(cat err)"
 
 # --- what there is nothing to download of ---
 "$TRAINER" fetch digits >out 2>err
@@ -129,12 +127,12 @@ part_bytes() { # what was done, bytes expected in the part that was left; -: non
 fetch good
 is_right "good"
 asked "good" "good iris_training.csv -" "good iris_test.csv -"
-grep -qx 'iris_training.csv: 2,194 bytes, SHA-256 right' out || fail "good: $(cat out)"
+grep -qx 'iris_training.csv: 2,194 bytes, SHA-256 matches' out || fail "good: $(cat out)"
 [ ! -s err ] || fail "good: said: $(cat err)"
 fetch none # nobody is asked
 is_right "there already"
 asked "there already"
-[ "$(grep -c ': is there, SHA-256 right$' out)" -eq 2 ] || fail "there already: $(cat out)"
+[ "$(grep -c ': present, SHA-256 matches$' out)" -eq 2 ] || fail "there already: $(cat out)"
 fetch redirect --data-dir=given/deep
 [ $code -eq 0 ] && cmp -s served/iris_test.csv given/deep/iris/iris_test.csv || fail "--data-dir: $(cat err)"
 asked "redirect" "redirect iris_training.csv -" "good iris_training.csv -" "redirect iris_test.csv -" \
@@ -425,7 +423,7 @@ if [ -n "$data" ] && [ -e "$data/mnist/train-images-idx3-ubyte.gz" ]; then
     cp "$data"/mnist/*.gz served
     timeout 120 "$TRAINER" fetch mnist --from="$at/once=5000000" --data-dir=real >out 2>err ||
         fail "mnist: $(cat err)"
-    [ "$(grep -c 'SHA-256 right' out)" -eq 4 ] || fail "mnist: $(cat out)"
+    [ "$(grep -c 'SHA-256 matches' out)" -eq 4 ] || fail "mnist: $(cat out)"
     "$TRAINER" --quiet --dataset=mnist:take=100 --epochs=1 --data-dir=real --out=run >out 2>err ||
         fail "mnist, fetched: $(cat err)"
     gunzip real/mnist/t10k-labels-idx1-ubyte.gz # as some keep it: right all the same

@@ -241,7 +241,7 @@ static void check_search(const struct folder *at) {
     char advice[200];
     snprintf(
         expected, sizeof expected,
-        "cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin: cifar10: found no "
+        "cifar10: found no "
         "test_batch.bin (nor test_batch.bin.gz), %s; looked in %s, /nonexistent/home/.cache/trainer/cifar10,"
         " and in cifar-10-batches-bin in or beside it (--data-dir=DIR or TRAINER_DATA adds a place)",
         source_advice("cifar10", "test_batch.bin", advice, sizeof advice), at->cifar);

@@ -155,9 +155,9 @@ same_weights "over the bridge: $(cat ps.out worker*.out)" once bridge
 # --- refused ---
 refused 2 'augment=foo: expected one of none|distnet' --data-dir=data --dataset=cifar10:augment=foo
 refused 2 'cifar10: crop=33: expected at most 32, the padded image' --data-dir=data --dataset=cifar10:crop=33
-refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' \
+refused 3 'cifar10: found no data_batch_2.bin (nor data_batch_2.bin.gz)' \
     --data-dir=data --dataset=cifar10
-refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' \
+refused 3 'cifar10: found no data_batch_2.bin (nor data_batch_2.bin.gz)' \
     --data-dir=data --dataset=cifar10:take=2147483647
 truncate -s 30726927 data/cifar10/test_batch.bin
 refused 3 'found 30726927 bytes, expected 30730000' --data-dir=data --dataset=cifar10:take=1

@@ -215,8 +215,7 @@ static void check_search(const struct folder *folder) {
     remove(folder->file[3]);
     CHECK(open_from("/nonexistent/given", &set, "mnist", &error) == ERROR_FILE, "a file is missing");
     snprintf(expected, sizeof expected,
-             "mnist needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
-             "t10k-labels-idx1-ubyte: mnist: found no t10k-labels-idx1-ubyte (nor "
+             "mnist: found no t10k-labels-idx1-ubyte (nor "
              "t10k-labels-idx1-ubyte.gz), %s; looked in "
              "/nonexistent/given/mnist, %s, /nonexistent/home/.cache/trainer/mnist (--data-dir=DIR or "
              "TRAINER_DATA adds "
@@ -229,7 +228,7 @@ static void check_search(const struct folder *folder) {
     unsetenv("TRAINER_DATA");
     unsetenv("HOME");
     CHECK(open_from(NULL, &set, "mnist", &error) == ERROR_FILE &&
-              strstr(error.words, "looked in no folder") != NULL,
+              strstr(error.words, "mnist: no folder to look in") != NULL,
           "%s", error.words);
 }
 

@@ -126,7 +126,7 @@ cp out npz.out
 good show --dataset=mnist --data-dir=data --inline --count=2
 diff <(sed 1d out) <(sed 1d npz.out) >&2 || fail "shows other examples"
 "$TRAINER" show --dataset=npz:file=table-f4.npz,x=data,y=target --inline >out 2>err && fail "shows a table"
-grep -q 'no images' err || fail "a table: $(cat err)"
+grep -q 'are not images' err || fail "a table: $(cat err)"
 
 # --- over the bridge ---
 port=$((15000 + $$ % 15000))

@@ -192,10 +192,10 @@ long=$(printf 'n%.0s' {1..250}).onnx # with the suffix of a file that is not who
 mkdir folder.npz
 echo precious >mine.npz
 refused 3 'folder.npz: a folder, expected a file' --checkpoint=cnn --replace folder.npz
-refused 3 'mine.npz is there already: --replace replaces it' --checkpoint=cnn mine.npz
+refused 3 'mine.npz already exists: --replace replaces it' --checkpoint=cnn mine.npz
 # shellcheck disable=SC2086
 "$TRAINER" $small --out=unmade --export=mine.npz >out 2>err
-[ $? -eq 3 ] && [ ! -e unmade ] && grep -qx 'trainer: mine.npz is there already: --replace replaces it' err ||
+[ $? -eq 3 ] && [ ! -e unmade ] && grep -qx 'trainer: mine.npz already exists: --replace replaces it' err ||
     fail "--export to a file that is there: $(cat out err)"
 [ "$(cat mine.npz)" = precious ] || fail "mine.npz was replaced unasked"
 # shellcheck disable=SC2086

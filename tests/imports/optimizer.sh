@@ -100,7 +100,7 @@ PYTHON
 changed '"SGD"' '"Foo"' 0 'its optimizer is left out: found Foo, expected one of SGD, Adam, AdamW, Adagrad'
 changed '"momentum":' '"clipnorm":' 0 'its optimizer is left out: found clipnorm, expected none'
 changed '"learning_rate": 0.01' '"learning_rate": null' \
-    0 'its optimizer is left out: found a learning rate that is no number, .*'
+    0 'its optimizer is left out: found a learning rate that is not a number, .*'
 changed '"learning_rate": 0.01' '"learning_rate": 0.00' \
     0 'its optimizer is left out: found momentum and the learning rate 0, expected one above 0'
 changed '"momentum": 0.9' '"momentum": 3.0' 0 'its optimizer is left out: .*momentum=3: .*'

@@ -103,7 +103,7 @@ if whole and not second:
     for what, optimizer in (("found RMSprop, expected one of SGD, Adam, AdamW, Adagrad", O.RMSprop()),
                             ("found amsgrad, expected none", O.Adam(amsgrad=True)),
                             ("found clipnorm, expected none", O.SGD(clipnorm=1.0)),
-                            ("found a learning rate that is no number",
+                            ("found a learning rate that is not a number",
                              O.SGD(O.schedules.CosineDecay(0.1, 100)))):
         model.compile(optimizer, "sparse_categorical_crossentropy")
         fit(model)

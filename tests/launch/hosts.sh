@@ -36,9 +36,9 @@ ends 0 ps w0 w1
 run 0 $common --epochs=2 --hosts=127.0.0.1,localhost:2 --ps=1 $(first_port) --out="over 'ssh'"
 mv "over 'ssh'" over # as a word of a shell
 same_weights "over ssh" typed over
-grep -q '^127.0.0.1: trainer: the parameter server 127.0.0.1:[0-9]* waits for 2 workers, by --hosts$' err ||
+grep -q '^127.0.0.1: trainer: the parameter server 127.0.0.1:[0-9]* waits for 2 workers, started by --hosts$' err ||
     fail "no line of the ps: $(cat err)"
-grep -q '^localhost\[1\]: trainer: worker 1 of 2, by --hosts, with 1 device' err ||
+grep -q '^localhost\[1\]: trainer: worker 1 of 2, started by --hosts, with 1 device' err ||
     fail "no line of a worker: $(cat err)"
 grep -q '^127.0.0.1: Test-Accuracy: ' out && grep -q '^localhost\[0\]: Test-Accuracy: ' out ||
     fail "results: $(cat out)"

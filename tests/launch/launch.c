@@ -371,9 +371,9 @@ static void test_lists(void) {
     }
     expect_list(false, "a,,b", "LIST: a host is empty, expected names with commas between");
     expect_list(false, "", "LIST: a host is empty, expected names with commas between");
-    expect_list(true, "-oProxyCommand", "LIST: \"-oProxyCommand\" is no host");
-    expect_list(true, "a;b", "LIST: \"a;b\" is no host");
-    expect_list(true, "[::1", "LIST: \"[::1\" is no host");
+    expect_list(true, "-oProxyCommand", "LIST: \"-oProxyCommand\" is not a host");
+    expect_list(true, "a;b", "LIST: \"a;b\" is not a host");
+    expect_list(true, "[::1", "LIST: \"[::1\" is not a host");
     expect_list(true, "a:0", "LIST: \"a:0\": found \"0\" processes, expected 1 to 1024 (ports: --port)");
     expect_list(true, "a:2222",
                 "LIST: \"a:2222\": found \"2222\" processes, expected 1 to 1024 (ports: --port)");

@@ -132,7 +132,7 @@ wrong 3 'characters without comments, expected fewer than ' layers:long.txt
 wrong 3 'none/such.txt: No such file' layers:none/such.txt
 wrong 3 './: ' layers:./
 wrong 2 'layers: line 1, column 1: unknown layer "dens"; did you mean "dense"?' layers:dens
-wrong 2 'layers: line 1, column 9: dense: "b" is no setting' 'layers:dense 3 b; dense'
+wrong 2 'layers: line 1, column 9: dense: "b" is not a setting' 'layers:dense 3 b; dense'
 wrong 2 'layers: layer 2 (dense): found [32, 8, 8, 1], expected [batch, numbers]: flatten it first' \
     'layers:conv 1 1x1 relu; dense'
 wrong 2 'layers: layer 1 (dense): the network has 7 outputs, the data set has 10 classes' 'layers:dense 7'

@@ -15,7 +15,7 @@ ln -s report.html kept/link.html && ln -s report.html before/link.html
 : >kept/none && : >before/none
 for file in checkpoint/state.safetensors model.safetensors summary.json steps.csv epochs.csv notes.html \
     link.html none folder; do
-    refused 3 "trainer: kept/$file is there already and is no page of trainer: --replace replaces it, \
+    refused 3 "trainer: kept/$file already exists and is not a page of trainer: --replace replaces it, \
 --out=FILE writes elsewhere" \
         kept --out=kept/$file
 done

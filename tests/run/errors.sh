@@ -216,8 +216,8 @@ done <<'TABLE'
 4|gpu:999|--devices=gpu:999
 4|gpu:999|--devices=cpu:0,gpu:999
 2|--resume and --weights|--resume=run --weights=run/model.safetensors
-3|mnist.*train-images-idx3-ubyte.*nowhere/mnist|--dataset=mnist --data-dir=nowhere
-3|mnist needs .*found no t10k-labels-idx1-ubyte .*gone/mnist|--dataset=mnist --data-dir=gone
+3|mnist is not in nowhere/mnist, .*: trainer fetch mnist |--dataset=mnist --data-dir=nowhere
+3|mnist: found no t10k-labels-idx1-ubyte .*gone/mnist|--dataset=mnist --data-dir=gone
 3|empty/mnist/train-images-idx3-ubyte: found 0 bytes, expected a header of 16|--dataset=mnist --data-dir=empty
 3|train-images-idx3-ubyte: found 15 bytes, expected a header of 16|--dataset=mnist --data-dir=header
 3|train-images-idx3-ubyte: magic 0x00000801, expected 0x00000803|--dataset=mnist --data-dir=magic
@@ -231,7 +231,7 @@ done <<'TABLE'
 3|train-images-idx3-ubyte.gz: found 0 bytes, expected a header of 16|--dataset=mnist --data-dir=emptypack
 2|--batch=4: expected at most 3, the training examples of mnist|--dataset=mnist --data-dir=good --batch=4
 2|mnist: found take=4, expected at most 3|--dataset=mnist:take=4 --data-dir=good --batch=1
-3|cifar10 needs .*found no data_batch_3.bin .*none/cifar10|--dataset=cifar10 --data-dir=none
+3|cifar10: found no data_batch_3.bin .*none/cifar10|--dataset=cifar10 --data-dir=none
 3|data_batch_1.bin: found 0 bytes, expected 30730000|--dataset=cifar10 --data-dir=few
 3|test_batch.bin: found 30729999 bytes, expected 30730000|--dataset=cifar10:take=1 --data-dir=odd
 3|data_batch_1.bin: found label 11 in record 2 .*, expected 0 to 9|--dataset=cifar10:take=1 --data-dir=class

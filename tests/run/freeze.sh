@@ -69,7 +69,7 @@ frozen "--resume --freeze=none" nothing one/checkpoint/state.safetensors thawed/
 run 0 $few --model="$network" --weights=base --freeze=norm1/mean --epochs=1 --out=mean
 frozen "--freeze=norm1/mean" norm1/mean base/model.safetensors mean/model.safetensors
 
-refused_with 2 '--freeze: "conv9" is no weight: expected some of conv1/kernel, conv1/bias, norm1/scale, .*' \
+refused_with 2 '--freeze: "conv9" is not a weight: expected some of conv1/kernel, conv1/bias, norm1/scale, .*' \
     --model="$network" --freeze='conv1,conv9'
 refused_with 2 '--freeze: found all weights frozen, expected some to train' --model="$network" --freeze='*'
 

@@ -108,7 +108,7 @@ static bool decode(const void *settings, const struct blocks *blocks, const uint
 
 const struct compressor compressor_top_k = {
     .plugin = {.name = "top-k",
-               .help = "the largest floats alone, with where they stand",
+               .help = "only the largest floats, with their positions",
                .options = rows,
                .settings_bytes = sizeof(struct top_k_settings)},
     .bytes = bytes,
