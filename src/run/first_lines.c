@@ -1,5 +1,6 @@
 /* What a run says before it begins: what is trained, on what, by whom, and where it goes. And --explain. */
 #include <stdio.h>
+#include <string.h>
 
 #include "../base/text.h"
 #include "../engine/explain.h"
@@ -71,6 +72,26 @@ static void say_restart(struct run *run) {
                        lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
 }
 
+/* What is as the model's recipe says, not the default, and in no other line: " --decay=0.0005"; and its name
+ * joins those that are left out of the line of others. */
+static void name_recipe(const struct config *config, const struct model *model, struct text *recipe,
+                        struct text *without) {
+    const char *const said_elsewhere = "epochs,batch,optimizer,schedule";
+    for (const struct recipe *said = model->recipe; said && said->option; said++) {
+        char value[CONFIG_VALUE_BYTES], usual[CONFIG_VALUE_BYTES];
+        struct config only = {0};
+        struct error ignored = {0};
+        const struct option *row = option_find(config_options, said->option);
+        if (!row || !(row->flags & OPTION_SHOWN) || strstr(said_elsewhere, row->name)) continue;
+        if (option_set(config_options, &only, "recipe", row->name, said->value, &ignored) != OK) continue;
+        option_text(row, &only, usual, sizeof usual);
+        option_text(row, config, value, sizeof value);
+        if (strcmp(value, usual) != 0) continue;
+        text_add(recipe, " --%s=%s", row->name, value);
+        text_add(without, ",%s", row->name);
+    }
+}
+
 int run_say_start(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
@@ -97,12 +118,17 @@ int run_say_start(struct run *run, struct error *error) {
     lines_describe(lines, "batch %s = %d, %d epoch%s, %s, %s, seed %ld",
                    run_name_batch(run, sizes, sizeof sizes), run_batch_total(run), config->epochs,
                    config->epochs == 1 ? "" : "s", config->optimizer, config->schedule, config->seed);
-    config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed,loss", others,
-                   sizeof others);
+    char recipe[200] = "", without[200];
+    struct text of_recipe = text_into(recipe, sizeof recipe), out = text_into(without, sizeof without);
+    text_add(&out, "model,dataset,strategy,batch,optimizer,schedule,seed,loss");
+    name_recipe(config, model_of(&setup->choices.model), &of_recipe, &out);
+    config_unusual(config, OPTION_SHOWN, without, others, sizeof others);
     if (config->weights[0])
         lines_describe(lines, "weights from %s%s%s", config->weights, run->fresh[0] ? "; " : "", run->fresh);
     lines_describe(lines, "loss: %s, with%s L2", loss_words(setup->loss),
                    setup->network.decayed_loss == setup->network.loss ? "out" : "");
+    if (recipe[0])
+        lines_describe(lines, "with%s, as %s's recipe has it", recipe, setup->choices.model.plugin->name);
     if (others[0]) lines_describe(lines, "with%s", others);
     if (run->store.mean_by[0]) lines_describe(lines, "the mean of a round: %s", run->store.mean_by);
     if (config->average > 0.0)

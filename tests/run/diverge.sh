@@ -78,6 +78,11 @@ done
 grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), '\
 '--model=mlp:hidden=20,activation=relu, or more --epochs$' \
     err || fail "a run that learnt nothing said: $(cat err)"
+for i in $(seq 400); do echo "$((i % 9)),$((i * 7 % 11)),$((i * i % 23))"; done >values.csv
+"$TRAINER" --dataset=csv:file=values.csv,target=3 --epochs=20 --devices=cpu:0 --optimizer=sgd:rate=1e-9 \
+    --out=values >out 2>err || fail "values that nobody learns: $(cat err)"
+grep -q 'nothing was learnt: R2 on the test part is .*, and a constant prediction scores 0; try another ' err ||
+    fail "values that nobody learns: $(cat err)"
 "$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=few >out 2>err ||
     fail "a run of few updates: $(cat err)"
 ! grep -q 'nothing was learnt' err || fail "a run of few updates said: $(cat err)"

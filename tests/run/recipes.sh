@@ -49,6 +49,11 @@ for model in $models; do
 done
 [ "$(says cnn optimizer)" != "$(says mlp optimizer)" ] ||
     fail "cnn and mlp have one optimizer: this proves little"
+good --model=cnn $tiny --clip=3 --replace --out=run
+{ grep -qx "with --decay=$(says cnn decay), as cnn's recipe has it" out && grep -qx 'with --clip=3' out; } ||
+    fail "cnn: what is the recipe's and what was typed: $(cat out)"
+good --model=cnn $tiny --decay=0.25 --replace --out=run
+grep -qx 'with --decay=0.25' out || fail "cnn: typed against its recipe: $(cat out)"
 
 # --- a comparison, and a cluster whose worker is told nothing ---
 good bench --model=cnn --dataset=digits:take=64 --epochs=1 --devices=cpu:0 --threads=1 --strategies=sync \
