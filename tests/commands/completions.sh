@@ -59,7 +59,7 @@ touch 'folder/a file.safetensors' weights.csv
 proposes 'trainer --out=fol' 'folder'
 proposes 'trainer --weights=folder/a' 'folder/a file.safetensors'
 proposes 'trainer predict wei' 'weights.csv'
-[ "$(complete_line 'trainer ')" = "$("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' |
+[ "$(complete_line 'trainer ')" = "$("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p' |
     sort | tr '\n' ' ')" ] || fail "commands: $(complete_line 'trainer ')"
 
 # Every option of every command, and no other, each accepted by the program.

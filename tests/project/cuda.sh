@@ -1,7 +1,7 @@
 #!/bin/bash
-# What a build says of GPUs. One without CUDA has no trace of it but the words that say what an option needs;
-# one with CUDA, where there is no GPU, says why, trains on the CPU as ever, and ends with exit code 4 when a
-# GPU is asked for.
+# What a build says of GPUs. One without CUDA has no trace of it but the words that say what an option needs
+# and what other programs call it; one with CUDA, where there is no GPU, says why, trains on the CPU as ever,
+# and ends with exit code 4 when a GPU is asked for.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -34,7 +34,8 @@ else
     nm "$TRAINER" | grep -iE 'cuda|cublas|cudnn|nccl| gpu_' && fail "symbols of CUDA in a build without"
     ldd "$TRAINER" | grep -iE 'lib(cuda|cublas|cudnn|nccl)' && fail "libraries of CUDA in a build without"
     grep -aoiE '[ -~]*(cuda|cublas|cudnn|nccl)[ -~]*' "$TRAINER" |
-        grep -vE '^CUDA$|^UCS_MEMORY_TYPE_CUDA|: needs a build with CUDA' && fail "CUDA is named in a build without"
+        grep -vE '^CUDA$|^UCS_MEMORY_TYPE_CUDA|needs a build with CUDA|^(gpu\|)?(no-)?cuda(\||$)' &&
+        fail "CUDA is named in a build without"
     {
         "$TRAINER" --help=all && "$TRAINER" list && "$TRAINER" manual && "$TRAINER" completions bash
     } >"$scratch/help" || fail "no help"
