@@ -69,7 +69,7 @@ functional 'layer a: found what layer r gives when it is used again, expected la
     '[[["r", 1, 0, {}], ["in", 0, 0, {}]]]'
 functional 'layer a: it is used 2 times, expected once' \
     '[[["r", 0, 0, {}], ["in", 0, 0, {}]], [["r", 0, 0, {}], ["in", 0, 0, {}]]]'
-functional 'layer a: found an argument that is no layer.s, expected layers alone' \
+functional 'layer a: found an argument that is not a layer.s, expected layers alone' \
     '[{"args": [{"class_name": "Other", "config": {}}], "kwargs": {}}]'
 functional 'layer inner: found Functional, expected one of Dense, .*' \
     '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' "$(layer Functional inner '' '[[["a", 0, 0, {}]]]')"

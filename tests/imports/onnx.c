@@ -184,7 +184,8 @@ static const struct {
      "! input x: found [N, 4, 4, 4, 4], expected floats or int64 of [batch, numbers]"},
     {"3,-1,4", "Relu x -> y", "! input x: found [N, 3, ?, 4], expected floats or int64 of [batch, numbers]"},
     {"3,4,4", "Relu x -> y", "! output y: found [3, 4, 4] per example, expected one number per class"},
-    {"4", "ConstantOfShape {100000,100000} -> a; Relu a -> y", "! its sizes are no shape that is known here"},
+    {"4", "ConstantOfShape {100000,100000} -> a; Relu a -> y",
+     "! its sizes are not a shape that is supported here"},
     {"4", "ConstantOfShape {20000,20000} -> w; Gemm x w -> y",
      "! found constants of more than 512 MB to compute"},
     /* 16 MB that are the weights of seven layers: more than such files have. */
