@@ -265,4 +265,17 @@ static inline void cluster_file(const struct simulated_cluster *all, const char 
     CHECK(file_read(path, 1 << 22, data, bytes, &error) == OK, "%s", error.words);
 }
 
+/* Of the model that the first process has written. The weights are behind the header, which has the settings
+ * and the day. */
+static inline uint64_t cluster_hash_weights(const struct simulated_cluster *all) {
+    char *data;
+    size_t bytes;
+    uint64_t header = 0, hash = 0;
+    cluster_file(all, "model.safetensors", &data, &bytes);
+    if (bytes > 8) memcpy(&header, data, 8);
+    for (size_t i = 8 + header; data && i < bytes; i++) hash = rng_mix(hash, (uint8_t)data[i]);
+    memory_free(data);
+    return hash;
+}
+
 #endif

@@ -9,7 +9,6 @@
 #include "../data/stream.h"
 #include "../graph/model.h"
 #include "../infer/tested.h"
-#include "../record/sentence.h"
 #include "../report/facts.h"
 #include "../run/folder.h"
 #include "../run/run.h"
@@ -281,17 +280,8 @@ static void print_together(const struct ensemble_run *run, const struct page *pa
     page_words(page, 0, 0, words);
 }
 
-static int print_sentence(const struct ensemble_run *run, const struct page *page, int member,
-                          struct error *error) {
-    char folder[PATH_BYTES], sentence[SENTENCE_BYTES], line[SENTENCE_BYTES + 30];
-    RETURN_IF(member_folder(run, member, folder, error));
-    RETURN_IF(facts_folder_sentence(folder, sentence, sizeof sentence, error));
-    snprintf(line, sizeof line, "Member %d: %s", member + 1, sentence);
-    if (sentence[0]) page_words(page, 0, 2, line);
-    return OK;
-}
-
 int ensemble_print(const struct ensemble_run *run, const struct page *page, struct error *error) {
+    char folder[PATH_BYTES];
     int best_member = -1;
     double best = (double)NAN;
     char score[METRIC_BYTES];
@@ -310,7 +300,8 @@ int ensemble_print(const struct ensemble_run *run, const struct page *page, stru
         best_member = m;
     }
     print_together(run, page, best);
-    if (best_member >= 0) RETURN_IF(print_sentence(run, page, best_member, error));
+    if (best_member >= 0) RETURN_IF(member_folder(run, best_member, folder, error));
+    if (best_member >= 0) RETURN_IF(facts_print_sentence(folder, "Member", best_member + 1, page, error));
     fprintf(page->file, "\nensemble.csv and all members are in %s\n", run->out);
     return OK;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../base/memory.h"
-#include "../record/sentence.h"
 #include "../report/facts.h"
 #include "../report/page.h"
 #include "sweep.h"
@@ -100,18 +99,9 @@ static int print_rows(const struct sweep *sweep, const struct page *page, struct
     return code;
 }
 
-static int print_sentence(const struct sweep *sweep, const struct page *page, int run, struct error *error) {
-    char folder[PATH_BYTES], sentence[SENTENCE_BYTES], line[SENTENCE_BYTES + 30];
-    RETURN_IF(sweep_folder(sweep, run, folder, error));
-    RETURN_IF(facts_folder_sentence(folder, sentence, sizeof sentence, error));
-    snprintf(line, sizeof line, "Run %d: %s", run + 1, sentence);
-    if (sentence[0]) page_words(page, 0, 2, line);
-    return OK;
-}
-
 int sweep_print(const struct sweep *sweep, const struct page *page, struct error *error) {
     const int best = sweep_best(sweep);
-    char line[PATH_BYTES + 200], figure[METRIC_BYTES];
+    char line[PATH_BYTES + 200], folder[PATH_BYTES], figure[METRIC_BYTES];
     RETURN_IF(print_rows(sweep, page, error));
     snprintf(line, sizeof line, "%s is that of the validation part, at each run's best epoch.",
              sweep->metric_name);
@@ -121,7 +111,8 @@ int sweep_print(const struct sweep *sweep, const struct page *page, struct error
     snprintf(line, sizeof line, "The best is run %d: %s on the test part, in %s/%d/checkpoint/best.",
              best + 1, metric_figure(sweep->score, sweep->runs[best].test, figure), sweep->out, best + 1);
     page_words(page, 0, 2, line);
-    RETURN_IF(print_sentence(sweep, page, best, error));
+    RETURN_IF(sweep_folder(sweep, best, folder, error));
+    RETURN_IF(facts_print_sentence(folder, "Run", best + 1, page, error));
     fputs("To train it again:\n\n", page->file);
     RETURN_IF(print_command(sweep, page, best, error));
     fprintf(page->file, "\nsweep.csv and all runs are in %s\n", sweep->out);

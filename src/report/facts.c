@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/page.h"
 #include "../base/text.h"
 #include "../config/config.h"
 #include "../record/sentence.h"
@@ -168,12 +169,15 @@ const char *facts_worker(const struct facts *facts, int worker, char *out, size_
     return out;
 }
 
-int facts_folder_sentence(const char *folder, char *out, size_t bytes, struct error *error) {
+int facts_print_sentence(const char *folder, const char *name, int number, const struct page *page,
+                         struct error *error) {
     struct facts *facts = NULL;
-    out[0] = '\0';
+    char sentence[SENTENCE_BYTES] = "", line[SENTENCE_BYTES + 40];
     RETURN_IF(memory_array(&facts, 1, "facts of a run", error));
     const int code = facts_read(facts, folder, FACTS_CURVES, error);
-    if (code == OK && facts->has_summary) sentence_of_run(&facts->summary, out, bytes);
+    if (code == OK && facts->has_summary) sentence_of_run(&facts->summary, sentence, sizeof sentence);
+    snprintf(line, sizeof line, "%s %d: %s", name, number, sentence);
+    if (sentence[0]) page_words(page, 0, 2, line);
     facts_free(facts);
     memory_free(facts);
     return code;

@@ -102,9 +102,11 @@ int facts_read_stretch(struct facts *facts, double from_s, double length_s, stru
 /* From its first step on, how long the first ones of its workers took; 0: none was read. */
 double facts_first_s(const struct facts *facts);
 void facts_free(struct facts *facts); /* safe on a zeroed or half-read one */
-/* Of the run in a folder, where its time went, as sentence_of_run; "": it has no summary. Errors: those of
- * facts_read. */
-int facts_folder_sentence(const char *folder, char *out, size_t bytes, struct error *error);
+/* Prints where the time of the run in a folder went, as sentence_of_run: "Run 3: 4,190 examples/s, ...";
+ * nothing where it has no summary. Errors: those of facts_read. */
+struct page;
+int facts_print_sentence(const char *folder, const char *name, int number, const struct page *page,
+                         struct error *error);
 
 /* The value of a setting, or NULL. */
 const char *facts_setting(const struct facts *facts, const char *name);

@@ -298,5 +298,10 @@ int run_describe(const struct run *run, struct run_result *result, struct error 
 /* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost; and each worker
  * by itself. Errors: ERROR_DEVICE (memory). */
 int run_totals(const struct run *run, struct run_result *result, struct error *error);
+/* What the run knows without these two: how far it is, how fast it was, its scores. */
+struct summary run_summary(const struct run *run);
+/* Of a run that failed: all of them in result->summary, for its closing sentence; nothing where no update was
+ * made, or a thread hangs. Ends the workers' threads. */
+void run_sum_up_failed(struct run *run, struct run_result *result);
 
 #endif

@@ -310,65 +310,6 @@ static int test_by_views(struct run *run, struct error *error) {
     return OK;
 }
 
-/* What is known without the workers' threads. */
-static struct summary summary_of(const struct run *run) {
-    const double here = training_seconds(&run->training);
-    const long long examples = run_examples(run);
-    return (struct summary){.workers = run->workers,
-                            .epochs = run_epochs(run),
-                            .updates = store_version(&run->store),
-                            .examples = examples,
-                            .train_seconds = run->seconds_before + here,
-                            .examples_per_s =
-                                here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
-                            .metric = run_metric(run),
-                            .test_score = run->tested.score,
-                            .test_value = run->tested.value,
-                            .test_cost = run->tested.cost,
-                            .views_score = run->viewed,
-                            .target_s = run->target_s,
-                            .best_epoch = run->best.epoch,
-                            .best_score = run->best.score,
-                            .best_test_score = run->best.test_score,
-                            .lost_batches = sampler_batches(&run->sampler, run->sampler.in_flight),
-                            .interrupted = run->interrupted};
-}
-
-/* The workers' time since the last steps that they ended, as far as all were there from the start. */
-static void count_unfinished(const struct run *run, struct summary *summary) {
-    double ended_s = 0.0;
-    const double all_s = training_seconds(&run->training) * run->workers;
-    for (int w = 0; w < run->workers; w++) {
-        const struct worker_result *worker = &summary->per_worker[w];
-        if (!atomic_load(&run->roster.members[w].active)) return;
-        ended_s += worker->input_s + worker->pull_s + worker->compute_s + worker->push_s + worker->wait_s;
-    }
-    if (run->join_count > 0 || !(all_s > ended_s)) return;
-    const double share = ended_s / all_s;
-    summary->unfinished_share = 1.0 - share;
-    summary->input_share *= share;
-    summary->pull_share *= share;
-    summary->compute_share *= share;
-    summary->push_share *= share;
-    summary->wait_share *= share;
-}
-
-/* Of a run that failed, where its time went; nothing where no update was made. A thread that hangs may still
- * write what is summed up. */
-static void sum_up_failed(struct run *run, struct run_result *result) {
-    struct error ignored = {0};
-    if (run->crew.elsewhere && !training_failed(&run->training)) return;
-    world_stop(run->world);
-    training_end(&run->training, &ignored);
-    if (run->training.abandoned || store_version(&run->store) == run->version_before) return;
-    result->summary = summary_of(run);
-    if (run_describe(run, result, &ignored) != OK || run_totals(run, result, &ignored) != OK)
-        result->summary = (struct summary){0};
-    else
-        count_unfinished(run, &result->summary);
-    result->summary.test_value = NULL;
-}
-
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     if (run->interrupted || run->epoch == run->epochs_before) RETURN_IF(test(run, error));
     RETURN_IF(run_check_diverged(run, error));
@@ -376,7 +317,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     run_drain(run);
     RETURN_IF(run_keep(run, error));
     RETURN_IF(run_keep_model(run, error));
-    result->summary = summary_of(run);
+    result->summary = run_summary(run);
     RETURN_IF(run_describe(run, result, error));
     RETURN_IF(run_totals(run, result, error));
     run_judge(run, &result->summary);
@@ -455,7 +396,7 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     if (code == OK) return export_model(run, error); /* what was learnt is kept, whatever becomes of it */
     if (code == ERROR_INTERRUPTED) return code;
     run_keep_rest(run, code, result, error);
-    sum_up_failed(run, result);
+    run_sum_up_failed(run, result);
     return code;
 }
 

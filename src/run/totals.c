@@ -280,3 +280,60 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     result->summary.lost_workers += run->lost_before;
     return copy_joins(run, result, error);
 }
+
+struct summary run_summary(const struct run *run) {
+    const double here = training_seconds(&run->training);
+    const long long examples = run_examples(run);
+    return (struct summary){.workers = run->workers,
+                            .epochs = run_epochs(run),
+                            .updates = store_version(&run->store),
+                            .examples = examples,
+                            .train_seconds = run->seconds_before + here,
+                            .examples_per_s =
+                                here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
+                            .metric = run_metric(run),
+                            .test_score = run->tested.score,
+                            .test_value = run->tested.value,
+                            .test_cost = run->tested.cost,
+                            .views_score = run->viewed,
+                            .target_s = run->target_s,
+                            .best_epoch = run->best.epoch,
+                            .best_score = run->best.score,
+                            .best_test_score = run->best.test_score,
+                            .lost_batches = sampler_batches(&run->sampler, run->sampler.in_flight),
+                            .interrupted = run->interrupted};
+}
+
+/* The workers' time since the last steps that they ended, as far as all were there from the start. */
+static void count_unfinished(const struct run *run, struct summary *summary) {
+    double ended_s = 0.0;
+    const double all_s = training_seconds(&run->training) * run->workers;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_result *worker = &summary->per_worker[w];
+        if (!atomic_load(&run->roster.members[w].active)) return;
+        ended_s += worker->input_s + worker->pull_s + worker->compute_s + worker->push_s + worker->wait_s;
+    }
+    if (run->join_count > 0 || !(all_s > ended_s)) return;
+    const double share = ended_s / all_s;
+    summary->unfinished_share = 1.0 - share;
+    summary->input_share *= share;
+    summary->pull_share *= share;
+    summary->compute_share *= share;
+    summary->push_share *= share;
+    summary->wait_share *= share;
+}
+
+/* A thread that hangs may still write what is summed up. */
+void run_sum_up_failed(struct run *run, struct run_result *result) {
+    struct error ignored = {0};
+    if (run->crew.elsewhere && !training_failed(&run->training)) return;
+    world_stop(run->world);
+    training_end(&run->training, &ignored);
+    if (run->training.abandoned || store_version(&run->store) == run->version_before) return;
+    result->summary = run_summary(run);
+    if (run_describe(run, result, &ignored) != OK || run_totals(run, result, &ignored) != OK)
+        result->summary = (struct summary){0};
+    else
+        count_unfinished(run, &result->summary);
+    result->summary.test_value = NULL;
+}

@@ -362,18 +362,6 @@ static void check_end_of(const struct plan *plan, const struct process *process)
           error->words);
 }
 
-/* The weights are behind the header, which has the settings and the day. */
-static uint64_t hash_weights(const struct simulated_cluster *all) {
-    char *data;
-    size_t bytes;
-    uint64_t header = 0, hash = 0;
-    cluster_file(all, "model.safetensors", &data, &bytes);
-    if (bytes > 8) memcpy(&header, data, 8);
-    for (size_t i = 8 + header; data && i < bytes; i++) hash = rng_mix(hash, (uint8_t)data[i]);
-    memory_free(data);
-    return hash;
-}
-
 static uint64_t weights_of_one_process(const char *strategy, int workers) {
     static struct simulated_cluster all;
     static uint64_t known[2][WORKERS_MOST + 1];
@@ -383,7 +371,7 @@ static uint64_t weights_of_one_process(const char *strategy, int workers) {
     cluster_start(&all, &alone);
     cluster_join(&all);
     CHECK(all.processes[0].error.code == OK, "%s", all.processes[0].error.words);
-    *hash = hash_weights(&all);
+    *hash = cluster_hash_weights(&all);
     cluster_close(&all);
     return *hash;
 }
@@ -421,7 +409,7 @@ static void check_done(const struct plan *plan, const struct simulated_cluster *
     const char *strategy = plan->scenario.strategy;
     if (plan->without_disk || plan->least > 0) return; /* where the weights were; with whom they were made */
     if (strcmp(strategy, "sync") == 0 || strcmp(strategy, "local-sgd") == 0)
-        CHECK(hash_weights(all) == weights_of_one_process(strategy, plan->scenario.workers),
+        CHECK(cluster_hash_weights(all) == weights_of_one_process(strategy, plan->scenario.workers),
               "not the bits of one process");
 }
 

@@ -62,25 +62,13 @@ static struct scenario scenario_of(const struct variant *variant, int servers) {
         .settings = {{"dataset", "iris"}, {"model", "mlp:hidden=8"}, {variant->setting, variant->value}}};
 }
 
-/* The weights are behind the header, which has the settings and the day. */
-static uint64_t hash_weights(const struct simulated_cluster *all) {
-    char *data;
-    size_t bytes;
-    uint64_t header = 0, hash = 0;
-    cluster_file(all, "model.safetensors", &data, &bytes);
-    if (bytes > 8) memcpy(&header, data, 8);
-    for (size_t i = 8 + header; data && i < bytes; i++) hash = rng_mix(hash, (uint8_t)data[i]);
-    memory_free(data);
-    return hash;
-}
-
 static uint64_t run_alone(const struct variant *variant) {
     static struct simulated_cluster all;
     const struct scenario scenario = scenario_of(variant, -1);
     cluster_start(&all, &scenario);
     cluster_join(&all);
     CHECK(all.processes[0].error.code == OK, "%s", all.processes[0].error.words);
-    const uint64_t hash = hash_weights(&all);
+    const uint64_t hash = cluster_hash_weights(&all);
     cluster_close(&all);
     return hash;
 }
@@ -138,7 +126,7 @@ static void run_over(const struct way *way, const struct variant *variant, int s
     if (all.processes[0].error.code == OK) {
         check_link(words, way, &all);
         check_counts(words, variant->traits, &all.processes[0]);
-        CHECK(!variant->traits->repeatable || hash_weights(&all) == expected,
+        CHECK(!variant->traits->repeatable || cluster_hash_weights(&all) == expected,
               "%s: not the bits of one process", words);
     }
     cluster_close(&all);

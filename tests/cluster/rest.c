@@ -37,18 +37,6 @@ static struct kept kept_by(const struct simulated_cluster *all) {
     return kept;
 }
 
-/* The weights are behind the header, which has the settings and the day. */
-static uint64_t hash_weights(const struct simulated_cluster *all) {
-    char *data;
-    size_t bytes;
-    uint64_t header = 0, hash = 0;
-    cluster_file(all, "model.safetensors", &data, &bytes);
-    if (bytes > 8) memcpy(&header, data, 8);
-    for (size_t i = 8 + header; data && i < bytes; i++) hash = rng_mix(hash, (uint8_t)data[i]);
-    memory_free(data);
-    return hash;
-}
-
 static uint64_t weights_of_one_process(void) {
     static struct simulated_cluster all;
     static uint64_t hash;
@@ -58,7 +46,7 @@ static uint64_t weights_of_one_process(void) {
     cluster_start(&all, &alone);
     cluster_join(&all);
     CHECK(all.processes[0].error.code == OK, "%s", all.processes[0].error.words);
-    hash = hash_weights(&all);
+    hash = cluster_hash_weights(&all);
     cluster_close(&all);
     return hash;
 }
@@ -76,7 +64,7 @@ static void go_on(const struct scenario *scenario, const struct kept *kept) {
     const struct summary *summary = &all.processes[0].result.summary;
     CHECK(summary->examples == 10 * BATCHES * EPOCHS, "%lld examples", summary->examples);
     if (strcmp(scenario->strategy, "sync") == 0 && !scenario->settings[2][0]) /* all from the start */
-        CHECK(hash_weights(&all) == weights_of_one_process(),
+        CHECK(cluster_hash_weights(&all) == weights_of_one_process(),
               "from update %ld: not the bits of a run that nobody disturbed", kept->update);
     cluster_close(&all);
 }

@@ -176,18 +176,6 @@ static bool disturb(struct simulated_cluster *all, const struct plan *plan) {
 
 /* --- how it ended --- */
 
-/* The weights are behind the header, which has the settings and the day. */
-static uint64_t hash_weights(const struct simulated_cluster *all) {
-    char *data;
-    size_t bytes;
-    uint64_t header = 0, hash = 0;
-    cluster_file(all, "model.safetensors", &data, &bytes);
-    if (bytes > 8) memcpy(&header, data, 8);
-    for (size_t i = 8 + header; data && i < bytes; i++) hash = rng_mix(hash, (uint8_t)data[i]);
-    memory_free(data);
-    return hash;
-}
-
 static uint64_t weights_of_one_process(const char *strategy, int workers) {
     static struct simulated_cluster all;
     const struct scenario alone = {
@@ -195,7 +183,7 @@ static uint64_t weights_of_one_process(const char *strategy, int workers) {
     cluster_start(&all, &alone);
     cluster_join(&all);
     CHECK(all.processes[0].error.code == OK, "%s", all.processes[0].error.words);
-    const uint64_t hash = hash_weights(&all);
+    const uint64_t hash = cluster_hash_weights(&all);
     cluster_close(&all);
     return hash;
 }
@@ -216,7 +204,7 @@ static void check_done(struct simulated_cluster *all, const struct plan *plan) {
     CHECK(traits->rounds || traits->drops || (updates == steps && steps == EXAMPLES / BATCH),
           "%ld updates of %ld steps, expected %d", updates, steps, EXAMPLES / BATCH);
     if (strcmp(name, "sync") == 0 || (strcmp(name, "async-apply") == 0 && plan->scenario.workers == 1))
-        CHECK(hash_weights(all) == weights_of_one_process(name, plan->scenario.workers),
+        CHECK(cluster_hash_weights(all) == weights_of_one_process(name, plan->scenario.workers),
               "not the bits of one process");
 }
 
