@@ -91,6 +91,8 @@ struct facts {
     struct summary_join *joins;                /* [summary.join_count] */
 };
 
+struct page; /* base/page.h */
+
 enum facts_parts { FACTS_CURVES, FACTS_ALL }; /* without steps.csv, or with it */
 
 /* Whether a folder has something of a run. */
@@ -104,7 +106,6 @@ double facts_first_s(const struct facts *facts);
 void facts_free(struct facts *facts); /* safe on a zeroed or half-read one */
 /* Prints where the time of the run in a folder went, as sentence_of_run: "Run 3: 4,190 examples/s, ...";
  * nothing where it has no summary. Errors: those of facts_read. */
-struct page;
 int facts_print_sentence(const char *folder, const char *name, int number, const struct page *page,
                          struct error *error);
 

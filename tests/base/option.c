@@ -218,8 +218,8 @@ static void test_plugins(void) {
     choose("", "optimizer \"\": unknown (one of sgd, async-lockfree)");
     choose("rmsprop",
            "optimizer \"rmsprop\": unknown; did you mean --optimizer=adam? (one of sgd, async-lockfree)");
-    choose("sgd,rat=0.1", "optimizer \"sgd,rat=0.1\": unknown; did you mean \"sgd:rat=0.1\"? (one of sgd, "
-                          "async-lockfree)");
+    choose("sgd,rat=1",
+           "optimizer \"sgd,rat=1\": unknown; did you mean \"sgd:rat=1\"? (one of sgd, async-lockfree)");
     choose("sgd,lr=0.1,limit=2", "optimizer \"sgd,lr=0.1,limit=2\": unknown; did you mean "
                                  "\"sgd:rate=0.1,limit=2\"? (one of sgd, async-lockfree)");
     choose("sgd:rat=1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
