@@ -147,6 +147,9 @@ int members_fetch_rest(void *self, struct error *error) {
     struct members *members = self;
     struct world *world = members->site->world;
     if (members->host.follower_count == 0) return OK;
+    /* Of whom a worker is the other half: it may hang as well, and all others would wait for its answer. */
+    if (members->settings.cluster->mirrored)
+        return error_set(error, ERROR_PEER, "slices are in the workers' processes");
     members->failed = true;
     members->fetch_s = fmin(members->timeout_s, REST_S);
     world_resume(world);

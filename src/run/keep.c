@@ -201,8 +201,7 @@ bool run_store_is_whole(const struct run *run) {
     return store_check(&run->store, &ignored) == OK && store_fetch(&run->store, &ignored) == OK;
 }
 
-/* Slices in other processes come along as long as these are there: one that was killed takes its slice with
- * it. */
+/* Slices of other parameter servers come along as long as these are there. */
 static void keep_what_is_left(struct run *run) {
     struct error ignored = {0};
     const struct crew *crew = &run->crew;
