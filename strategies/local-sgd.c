@@ -135,7 +135,7 @@ static int average(struct shard *shard, struct worker_side *side, struct error *
     barrier_arrive(&state->averaged, worker, round);
     RETURN_IF(barrier_wait(&state->averaged, worker, round, error));
     /* Nobody writes the store again before all have offered theirs again. */
-    if (share == 0) atomic_store(&shard->version, side->version[shard->index]);
+    if (share == 0) shard_end_round(shard, side->version[shard->index]);
     take_copy(shard, side);
     return OK;
 }

@@ -95,7 +95,7 @@ static int sync_pull(struct shard *shard, struct worker_side *side, struct error
     /* Nobody reads the shard's version again before the first worker has contributed its next gradient: the
      * others count for themselves. So it may be counted while a device still steps: who reads the weights has
      * followed. */
-    if (first) shard_end_round(shard);
+    if (first) shard_end_round(shard, version + 1);
     side->version[shard->index] = version + 1;
     shard_done(shard, atomic_exchange(&shard->contributed[worker], NULL), version);
     return OK;

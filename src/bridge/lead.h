@@ -52,7 +52,11 @@ int admit_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *values,
 int admit_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t turn,
                   uint64_t *values, int count, double timeout_s, struct error *error);
 
-/* A FETCH has a byte for each worker, whether it is lost, and one more: whether the run has failed. */
+/* A FETCH has the version that the leader's slice is of, then a byte for each worker: whether it is lost; and
+ * one more: whether the run has failed. */
+static inline size_t fetch_bytes(int workers) {
+    return sizeof(uint64_t) + (size_t)workers + 1;
+}
 
 /* GO, FETCH or CHANGE, with its turn and some bytes more. Errors: ERROR_PEER: another turn, a peer that is
  * gone. */

@@ -3,6 +3,7 @@
  * mirrored cluster it gets the whole model at the end and keeps a copy. */
 #include "follower.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,11 @@
 enum { LOOK_MS = 20 };
 #define ASK_S 1.0 /* for the leader's reason, when a worker is gone */
 
+/* For the threads here to end by themselves, when the run has failed elsewhere. In a mirrored cluster the
+ * leader does not wait long either (tallies.c). */
+#define END_S 1.0
+#define MIRRORED_END_S 0.2
+
 #define LEAVE_S 20.0 /* for the leader to end the run: a scheduler gives 30 s */
 
 #define TIMEOUT_TIMES                                                                                        \
@@ -25,6 +31,8 @@ struct led_run {
     struct members *members;       /* the crew's own */
     const struct cluster *cluster; /* borrowed */
     uint8_t *lost;                 /* [workers] what the leader says of each; behind it: the run has failed */
+    uint8_t *fetch;                /* [fetch_bytes] which that is a part of */
+    long leader_at;                /* the version of the leader's slice, as the last fetch says */
     double *lost_s; /* [workers] when it was seen to be lost here, 0: it is not; INFINITY: it was told */
     bool asked;     /* it was told that this process has to go ... */
     double asked_s; /* ... at this time */
@@ -155,9 +163,13 @@ static int read_turn(struct led_run *led, const struct frame_header *header, enu
 }
 
 static int read_fetch(struct led_run *led, const struct frame_header *header, struct error *error) {
+    const size_t count = fetch_bytes(led->run->workers);
     led->members->fetched++;
-    return read_turn(led, header, FRAME_FETCH, led->members->fetched, led->lost,
-                     (size_t)led->run->workers + 1, error);
+    RETURN_IF(read_turn(led, header, FRAME_FETCH, led->members->fetched, led->fetch, count, error));
+    struct frame_reader reader = {.bytes = led->fetch, .length = count};
+    const uint64_t version = frame_get_u64(&reader);
+    led->leader_at = version < LONG_MAX ? (long)version : LONG_MAX;
+    return OK;
 }
 
 /* What the leader says in the middle of a segment: a fetch, whose answer waits for the pause; or the end. */
@@ -174,21 +186,36 @@ static bool wants_rest(const struct led_run *led, bool fetches) {
     return fetches && led->lost[led->run->workers] != 0;
 }
 
+/* The slice, after a failure here or elsewhere. */
+static int answer_rest(struct led_run *led, struct error *error) {
+    if (!run_settle_store(led->run, led->leader_at))
+        return error_set(error, ERROR_PEER, "the slice is not whole");
+    return members_answer(led->members, error);
+}
+
+/* The same to a leader that has ended the segment in order: told of a worker that is lost here, it fails as
+ * well, and asks again. Of another failure it is told by words alone. */
+static int answer_failed(struct led_run *led, const struct error *failure, struct error *error) {
+    if (failure->code != ERROR_PEER) return error_set(error, failure->code, "%s", failure->words);
+    progress_warn(&led->run->progress, "%s; the leader is told", failure->words);
+    return answer_rest(led, error);
+}
+
 /* After a failure, when all threads here have ended. It is mostly the leader that knows why, and says it, or
- * that is gone itself; before, it may ask for the slice, which it gets where this is whole. */
+ * that is gone itself; before, it may ask for the slice. */
 static int ask_leader(struct led_run *led, bool fetches, struct error *error) {
     struct endpoint *leader = led->members->host.leader;
     const double timeout_s = led->run->setup.config.timeout_s;
     struct error why = {0};
     bool ended = false, answered = false;
     uint8_t byte;
+    led->members->blamed = (uint64_t)(1 + training_failing(&led->run->training));
     if (!led->run->training.abandoned) world_resume(led->run->world);
     while (true) {
-        if (wants_rest(led, fetches)) {
-            if (!run_store_is_whole(led->run) || members_answer(led->members, &why) != OK) return error->code;
-            answered = true; /* it is there, and writes a checkpoint now */
-        }
-        fetches = false;
+        const bool rest = wants_rest(led, fetches);
+        if (fetches && (rest ? answer_rest(led, &why) : answer_failed(led, error, &why)) != OK)
+            return error->code;
+        answered = answered || fetches; /* it is there, and writes a checkpoint now */
         if (endpoint_peek(leader, &byte, 1, answered ? timeout_s : ASK_S, &ended) == 0 && !ended)
             return error->code;
         if (hear_leader(led, &fetches, &why) == OK) continue;
@@ -219,7 +246,8 @@ static int run_segment(struct led_run *led, bool *fetches, struct error *error) 
         RETURN_IF(check_interrupted(led, error));
         if (endpoint_peek(led->members->host.leader, &byte, 1, 0.0, &ended) > 0 || ended)
             RETURN_IF(hear_leader(led, fetches, error));
-        if (isinf(until) && wants_rest(led, *fetches)) until = world_now(world) + ASK_S;
+        if (isinf(until) && wants_rest(led, *fetches))
+            until = world_now(world) + (led->cluster->mirrored ? MIRRORED_END_S : END_S);
         for (int w = 0; w < led->run->workers && *fetches; w++)
             if (led->lost[w]) training_give_up(&led->run->training, w);
         tell_lost(led, ASK_S);
@@ -281,7 +309,7 @@ static int read_change(struct led_run *led, const struct frame_header *header, s
 
 static int answer(struct led_run *led, struct error *error) {
     tell_lost(led, 0.0);
-    return members_answer(led->members, error);
+    return wants_rest(led, true) ? answer_rest(led, error) : members_answer(led->members, error);
 }
 
 /* Until the leader says goodbye. */
@@ -330,14 +358,15 @@ static void end_proxies(struct run *run) {
 static int follow_opened(struct run *run, const struct cluster *cluster, struct finish *finish,
                          struct error *error) {
     struct led_run led = {.run = run, .members = run->members, .cluster = cluster};
-    RETURN_IF(memory_array(&led.lost, run->workers + 1, "who is lost", error));
+    RETURN_IF(memory_array(&led.fetch, fetch_bytes(run->workers), "what is fetched", error));
+    led.lost = led.fetch + sizeof(uint64_t);
     int code = memory_array(&led.lost_s, run->workers, "who is lost", error);
     if (code == OK) code = follow(&led, error);
     if (code != OK) end_proxies(run);
     if (code == OK && cluster->mirrored) code = write_model(&led, error);
     if (code == OK) run_say_missed_faults(run);
     *finish = led.finish;
-    memory_free(led.lost);
+    memory_free(led.fetch);
     memory_free(led.lost_s);
     return code;
 }

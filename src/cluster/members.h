@@ -29,11 +29,15 @@ struct members {
     struct host host;          /* where the workers are */
     double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */
     bool failed;               /* the run has: what is fetched is the rest */
-    long *numbers;             /* [workers] the batch in hand */
-    bool sums;                 /* the workers' devices can add their gradients (means.h) */
-    bool moves;                /* weights change while they are sent, which are then copied to: */
-    float **copies;            /* [workers] each [floats of the slice]; NULL: none was needed yet */
-    struct tally *far;         /* [workers] of the leader: what the followers have counted */
+    bool cut;                  /* the last fetch of a pause, by one that did not answer */
+    long least;                /* version of all slices in the last fetch, this one included */
+    const struct follower *failing; /* in the last fetch: a follower whose run has failed; NULL: none */
+    uint64_t blamed;   /* by that follower, or at it: 1 + the member that failed first; 0: none */
+    long *numbers;     /* [workers] the batch in hand */
+    bool sums;         /* the workers' devices can add their gradients (means.h) */
+    bool moves;        /* weights change while they are sent, which are then copied to: */
+    float **copies;    /* [workers] each [floats of the slice]; NULL: none was needed yet */
+    struct tally *far; /* [workers] of the leader: what the followers have counted */
     long far_lost_updates;
     /* Segments, fetches, changes and admissions so far: the turn of the last one. */
     uint64_t went, fetched, changed, admitted;

@@ -8,7 +8,11 @@
 
 enum { TALLY_VALUES = STALENESS_BINS + 4 };
 
-#define REST_S 10.0 /* for a follower's slice, at most, once the run has failed */
+/* For a follower's slice, at most, once the run has failed. In a mirrored cluster whom a worker is the other
+ * half of may hang as it does, and the others do not wait longer for the leader's word (ASK_S in follower.c).
+ */
+#define REST_S 10.0
+#define MIRRORED_REST_S 0.5
 
 static void put_tally(uint64_t *values, const struct tally *tally) {
     *values++ = (uint64_t)tally->updates;
@@ -27,9 +31,9 @@ static struct tally get_tally(const uint64_t *values) {
     return tally;
 }
 
-/* All workers' tallies, which of them are lost here, then the lost updates. */
+/* All workers' tallies, which of them are lost here, who has failed here (blamed), then the lost updates. */
 static int open_values(const struct members *members, uint64_t **values, int *count, struct error *error) {
-    *count = members->host.count * (TALLY_VALUES + 1) + 1;
+    *count = members->host.count * (TALLY_VALUES + 1) + 2;
     return memory_array(values, *count, "tallies", error);
 }
 
@@ -66,6 +70,7 @@ int members_answer(struct members *members, struct error *error) {
         put_tally(values + (size_t)w * TALLY_VALUES, &tally);
         values[members->host.count * TALLY_VALUES + w] = is_lost(members, w);
     }
+    values[count - 2] = members->blamed;
     values[count - 1] = (uint64_t)store_lost_updates(store);
     int code = tallies_send(members->host.leader, members->fetched, values, count, members->timeout_s, error);
     if (code == OK) code = slice_send(members->host.leader, &slice, members->timeout_s, error);
@@ -78,14 +83,17 @@ int members_answer(struct members *members, struct error *error) {
 }
 
 /* Where an update is one of all workers, all slices have had as many. Else the last gradient of who is lost
- * may have come to some of them alone. */
-static int check_version(const struct members *members, const struct follower *follower,
-                         const struct slice *slice, struct error *error) {
+ * may have come to some of them alone: where all have been is remembered. */
+static int check_version(struct members *members, const struct follower *follower, const struct slice *slice,
+                         struct error *error) {
     const struct traits *traits = members->site->traits;
     const long own = store_version(members->site->store);
     if (!(traits->rounds && traits->merged) || slice->version == own) return OK;
-    return error_set(error, ERROR_PEER, "%s: a slice of version %ld, expected %ld", follower->name,
-                     slice->version, own);
+    if (slice->version > own)
+        return error_set(error, ERROR_PEER, "%s: a slice of version %ld, expected %ld", follower->name,
+                         slice->version, own);
+    if (slice->version < members->least) members->least = slice->version;
+    return OK;
 }
 
 static int fetch_one(struct members *members, int f, uint64_t *values, int count, struct error *error) {
@@ -107,28 +115,37 @@ static int fetch_one(struct members *members, int f, uint64_t *values, int count
         tally_add(&members->far[w], &tally);
         if (values[host->count * TALLY_VALUES + w] != 0) host->peers[w].lost_there = true;
     }
+    if (values[count - 2] != 0) {
+        members->failing = follower;
+        members->blamed = values[count - 2];
+    }
     members->far_lost_updates += (long)values[count - 1];
     return OK;
 }
 
 /* Includes who is lost, and whether the run has failed: a follower may not have noticed yet. */
 static int send_fetch(struct members *members, const struct follower *follower, struct error *error) {
-    uint8_t *lost;
-    const size_t workers = (size_t)members->host.count;
-    RETURN_IF(memory_array(&lost, workers + 1, "who is lost", error));
-    for (size_t w = 0; w < workers; w++) lost[w] = !atomic_load(&members->site->roster->members[w].active);
+    uint8_t *bytes;
+    const int workers = members->host.count;
+    const size_t room = fetch_bytes(workers);
+    RETURN_IF(memory_array(&bytes, room, "what is fetched", error));
+    struct frame_writer writer = {.bytes = bytes, .room = room};
+    frame_put_u64(&writer, (uint64_t)store_version(members->site->store));
+    uint8_t *lost = bytes + writer.used;
+    for (int w = 0; w < workers; w++) lost[w] = !atomic_load(&members->site->roster->members[w].active);
     lost[workers] = members->failed;
-    const int code = turn_send(follower->endpoint, FRAME_FETCH, members->fetched, lost, workers + 1,
-                               members->timeout_s, error);
-    memory_free(lost);
+    const int code =
+        turn_send(follower->endpoint, FRAME_FETCH, members->fetched, bytes, room, members->timeout_s, error);
+    memory_free(bytes);
     return members_named(follower, code, error);
 }
 
-int members_fetch(void *self, struct error *error) {
-    struct members *members = self;
+static int fetch_all(struct members *members, struct error *error) {
     const struct host *host = &members->host;
     uint64_t *values = NULL;
     int count = 0;
+    members->least = store_version(members->site->store);
+    members->failing = NULL;
     gather_owed(members);
     if (host->follower_count == 0) return OK;
     members->fetched++;
@@ -143,17 +160,51 @@ int members_fetch(void *self, struct error *error) {
     return code;
 }
 
+/* All have gone as far as this slice. */
+static int check_least(const struct members *members, struct error *error) {
+    const long own = store_version(members->site->store);
+    if (members->least == own) return OK;
+    return error_set(error, ERROR_PEER, "a slice of version %ld, expected %ld", members->least, own);
+}
+
+/* A follower has lost a worker, and fails for that, while this process has come to the pause with all. */
+static int blame_failing(const struct members *members, struct error *error) {
+    if (members->blamed <= (uint64_t)members->host.count)
+        return error_set(error, ERROR_PEER, "%s is lost to %s", members->host.peers[members->blamed - 1].name,
+                         members->failing->name);
+    return error_set(error, ERROR_PEER, "%s has failed", members->failing->name);
+}
+
+int members_fetch(void *self, struct error *error) {
+    struct members *members = self;
+    const int code = fetch_all(members, error);
+    members->cut = code != OK;
+    if (code == OK && members->failing) return blame_failing(members, error);
+    return code == OK ? check_least(members, error) : code;
+}
+
+/* Followers that are ahead of this slice go back to where it is. It goes back to where one of them is, and
+ * then fetches again. */
+static int fetch_equal(struct members *members, struct error *error) {
+    struct store *store = members->site->store;
+    RETURN_IF(fetch_all(members, error));
+    if (members->least == store_version(store)) return OK;
+    RETURN_IF(store_undo(store, members->least, error));
+    RETURN_IF(store_fetch(store, error));
+    RETURN_IF(fetch_all(members, error));
+    return check_least(members, error);
+}
+
 int members_fetch_rest(void *self, struct error *error) {
     struct members *members = self;
     struct world *world = members->site->world;
+    const bool mirrored = members->settings.cluster->mirrored;
     if (members->host.follower_count == 0) return OK;
-    /* Of whom a worker is the other half: it may hang as well, and all others would wait for its answer. */
-    if (members->settings.cluster->mirrored)
-        return error_set(error, ERROR_PEER, "slices are in the workers' processes");
+    if (members->cut) return error_set(error, ERROR_PEER, "a follower has not answered");
     members->failed = true;
-    members->fetch_s = fmin(members->timeout_s, REST_S);
+    members->fetch_s = fmin(members->timeout_s, mirrored ? MIRRORED_REST_S : REST_S);
     world_resume(world);
-    const int code = members_fetch(members, error);
+    const int code = fetch_equal(members, error);
     world_stop(world);
     return code;
 }

@@ -22,6 +22,10 @@ bool training_failed(const struct training *training) {
     return atomic_load(&training->failed) >= 0;
 }
 
+int training_failing(const struct training *training) {
+    return atomic_load(&training->failed);
+}
+
 bool training_is_hopeless(const struct training_settings *settings, double first, double loss) {
     const double usual = fmax(first, settings->guess_loss);
     return settings->guess_loss > 0.0 && loss > HOPELESS_TIMES * usual;

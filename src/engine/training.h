@@ -153,6 +153,8 @@ void training_go(struct training *training);
  * full; true when it is so, or when one has failed. */
 bool training_wait(struct training *training, double seconds);
 bool training_failed(const struct training *training);
+int training_failing(
+    const struct training *training); /* the first that has: a worker, or behind them a server */
 double training_seconds(const struct training *training); /* since the first go, pauses excluded */
 const struct worker_totals *training_totals(const struct training *training,
                                             int worker);          /* while paused or ended */

@@ -291,7 +291,7 @@ int trainer_shard_step_share(const struct trainer_exchange *at, int share, int s
 }
 
 void trainer_shard_end_round(const struct trainer_exchange *at) {
-    shard_end_round(at->side->shard);
+    shard_end_round(at->side->shard, atomic_load(&at->side->shard->version) + 1);
 }
 
 long trainer_shard_version(const struct trainer_exchange *at) {

@@ -2,6 +2,7 @@
 #include "../base/text.h"
 #include "open.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -193,21 +194,29 @@ static void take_back(struct run *run) {
     sampler_take_back(&run->sampler, run->rounds_most);
 }
 
-bool run_store_is_whole(const struct run *run) {
+bool run_settle_store(struct run *run, long most) {
     struct error ignored = {0};
+    struct store *store = &run->store;
     const struct traits *traits = run_traits(run);
+    const long here = store_version(store);
     if (run->training.abandoned) return false;
-    if (traits->rounds && traits->merged && !store_is_between_rounds(&run->store)) return false;
-    return store_check(&run->store, &ignored) == OK && store_fetch(&run->store, &ignored) == OK;
+    if (traits->rounds && traits->merged && store_undo(store, here < most ? here : most, &ignored) != OK)
+        return false;
+    return store_check(store, &ignored) == OK && store_fetch(store, &ignored) == OK;
+}
+
+static bool has_learnt(const struct run *run) {
+    return store_version(&run->store) > run->version_before;
 }
 
 /* Slices of other parameter servers come along as long as these are there. */
 static void keep_what_is_left(struct run *run) {
     struct error ignored = {0};
     const struct crew *crew = &run->crew;
-    if (!training_failed(&run->training) || !run_store_is_whole(run) || run_is_hopeless(run)) return;
-    if (store_version(&run->store) == run->version_before) return;
+    if (!(training_failed(&run->training) || run->apart) || run_is_hopeless(run)) return;
+    if (!run_settle_store(run, LONG_MAX) || !has_learnt(run)) return;
     if (crew->fetch_rest && crew->fetch_rest(run->members, &ignored) != OK) return;
+    if (!has_learnt(run)) return; /* it may have been taken back */
     take_back(run);
     run_keep(run, &ignored);
 }

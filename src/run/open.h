@@ -99,6 +99,7 @@ struct run {
     bool told_recording; /* whether a step is recorded */
     bool interrupted, told_interrupt, stopped_early;
     bool replaces;    /* an earlier run is in the folder, until this one has a checkpoint */
+    bool apart;       /* the last fetch of a pause has failed */
     bool taken_back;  /* of a run that failed: */
     long rounds_most; /* of a worker's steps under the last strategy those after so many were not applied */
     double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
@@ -231,8 +232,9 @@ int run_check_epochs(const struct run *run, bool typed, struct error *error);
  * is worth it, and adds to the words which checkpoint there is to go on from. Returns `code`. */
 int run_keep_rest(struct run *run, int code, struct run_result *result, struct error *error);
 /* After all threads were to end: whether they have, no device that the store lives on has failed, and, where
- * all step together, no round is half done. What is on devices is in store->host then. */
-bool run_store_is_whole(const struct run *run);
+ * all step together, every shard has ended the same round, `most` or an earlier one; what is half done, or
+ * was done too early, is undone for that where it can be. What is on devices is in store->host then. */
+bool run_settle_store(struct run *run, long most);
 
 /* --- totals.c; likewise --- */
 

@@ -240,7 +240,8 @@ static int coordinate(struct run *run, struct error *error) {
         sampler_set_limit(&run->sampler, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
-        if (run->crew.fetch) RETURN_IF(run->crew.fetch(run->members, error));
+        run->apart = run->crew.fetch && run->crew.fetch(run->members, error) != OK;
+        if (run->apart) return error->code;
         give_up_lost(run);
         RETURN_IF(store_fetch(&run->store, error));
         RETURN_IF(note_losses(run, error));

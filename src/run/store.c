@@ -113,8 +113,11 @@ struct store_settings run_store_settings(const struct run *run) {
     const int here = run_shards_here(run);
     const bool compressed = run->crew.elsewhere && compress_is_on(&choices->compressor);
     const int per_update = run_batches_per_update(run);
-    bool servers = false;
-    for (int p = 0; p < run->setup.phases.count; p++) servers = servers || traits_in(run, p)->servers;
+    bool servers = false, rounds = false;
+    for (int p = 0; p < run->setup.phases.count; p++) {
+        servers = servers || traits_in(run, p)->servers;
+        rounds = rounds || (traits_in(run, p)->rounds && traits_in(run, p)->merged);
+    }
     return (struct store_settings){.layout = &run->setup.network.graph.layout,
                                    .roster = (struct roster *)&run->roster,
                                    .shards = here,
@@ -134,6 +137,7 @@ struct store_settings run_store_settings(const struct run *run) {
                                    .far = run->crew.elsewhere && strategy_of(&choices->strategy)->shares &&
                                           !compressed,
                                    .owes = compressed,
+                                   .undoes = rounds && run->crew.parts > 1,
                                    .finished = training_finished,
                                    .finished_argument = (void *)&run->training};
 }

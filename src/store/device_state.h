@@ -38,6 +38,12 @@ void home_await_reads(struct shard *shard);
 /* The worker's thread has queued the step of its share. */
 void home_stepped(struct shard *shard, int worker);
 
+/* undo.c: what the last round is undone from. close is safe without. Errors: ERROR_DEVICE: memory. */
+int undo_open(struct shard *shard, struct error *error);
+void undo_close(struct shard *shard);
+/* On the thread that steps the `share`-th share next, which is [begin, end). */
+void undo_keep(struct shard *shard, int share, size_t begin, size_t end);
+
 /* device_state.c, called by store_open and store_close: the homes, their vectors, and the host's copies. */
 int store_open_vectors(struct store *store, struct error *error);
 void store_close_vectors(struct store *store);

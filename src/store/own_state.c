@@ -65,6 +65,7 @@ static void reduce_vector(struct shard *shard, int worker, const struct state *c
 void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
                         int shares) {
     const size_t begin = shard_boundary(shard, share, shares), end = shard_boundary(shard, share + 1, shares);
+    undo_keep(shard, share, begin, end);
     for (int v = 0; v < shard->home->state.count; v++) reduce_vector(shard, worker, copies, v, begin, end);
     home_finish(shard->store, shard->home->device);
 }
@@ -101,6 +102,7 @@ static void step_part(struct shard *shard, int worker, const struct state *const
 void shard_step_outer(struct shard *shard, int worker, const struct state *const *copies, int share,
                       int shares, const struct outer_step *outer) {
     const size_t begin = shard_boundary(shard, share, shares), end = shard_boundary(shard, share + 1, shares);
+    undo_keep(shard, share, begin, end);
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
         const size_t from = span->begin > begin ? span->begin : begin, to = span->end < end ? span->end : end;

@@ -107,6 +107,7 @@ static int open_shard(struct store *store, int index, const size_t *boundary, st
     RETURN_IF(
         device_array(home, &shard->witness, CACHE_LINE / sizeof *shard->witness, "witness line", error));
     RETURN_IF(home_open_order(shard, error));
+    RETURN_IF(undo_open(shard, error));
     find_spans(shard, settings->layout);
     return OK;
 }
@@ -155,6 +156,7 @@ void store_close(struct store *store) {
     for (int s = 0; store->shards && s < store->settings.shards; s++) {
         struct shard *shard = &store->shards[s];
         home_close_order(shard);
+        undo_close(shard);
         mailbox_close(&shard->mailbox);
         memory_free(shard->spans);
         memory_free(shard->tallies);

@@ -12,7 +12,7 @@
  *   shard_apply_racy    the same without any guard: the only racy writer
  *   shard_contribute    put a gradient into its worker's place for the round
  *   shard_step_share    step a share of the slice with the mean of what was contributed, in roster order
- *   shard_end_round     version + 1, when all shares are stepped
+ *   shard_end_round     the next version, when all shares are stepped
  *   shard_read          copy the slice if it has changed; the caller sees to it that nobody writes
  *   shard_read_racy     the same without any guard
  *   shard_post          put a gradient into the shard's mailbox
@@ -94,6 +94,12 @@ struct span {
     const struct range *matrix; /* stepped as a whole, matrices.h; NULL: each weight alone */
 };
 
+/* What a share of a slice was before a round stepped it. */
+struct former_share {
+    size_t begin, end; /* of the flat vector */
+    long round;        /* whose first version is one less; 0: of none */
+};
+
 struct shard {
     struct store *store;
     int index;
@@ -113,6 +119,9 @@ struct shard {
     double *witness;                       /* [one line] the racy loop adds 1 to it with each update ... */
     _Atomic long racy_updates;             /* ... so that these minus the witness are the lost updates */
     _Atomic bool in_round;                 /* a share of the round is stepped, and the round has not ended */
+    float *former[STATE_VECTORS];          /* [slice floats] before the last round, where it can be undone */
+    struct former_share *former_shares;    /* [workers] what of them is there; NULL: no round can be undone */
+    _Atomic long not_kept;                 /* a round of which there is not all; 0: none */
     struct matrix_room *matrices;          /* where who has the shard for itself steps matrices; or NULL */
     void *state;                           /* of the strategy, made by its open */
 };
@@ -140,6 +149,7 @@ struct store_settings {
     double average; /* decay of the moving average of the weights, at most; 0: there is none */
     bool divides;   /* the rate of a gradient that is n > 1 updates old is divided by n */
     bool owes;      /* a vector more is kept: what compressing has left out of gradients */
+    bool undoes;    /* the last round can be undone, where the slice is one of several stores' */
     bool far;       /* workers step their own copies in their processes: shard_step_own does nothing here */
     /* Called when no holder needs a gradient any more, by the last of them, before the slot is free again.
      * May be NULL. */
@@ -237,9 +247,11 @@ void store_own_state_free(const struct store *store, int worker, const struct st
 /* In the process of a worker that is far: steps all of own[], number `number`. */
 void store_step_far(struct store *store, const struct state *own, const float *gradient, float rate,
                     long number);
-/* Where all step together: whether all shards have ended the same round, and no share of the next one is
- * stepped. One that gave up at a barrier leaves its share as it was, while another one may step its own. */
-bool store_is_between_rounds(const struct store *store);
+/* Where all step together, once nobody steps any more: every shard is what it was at this version, with no
+ * share of the next round stepped. One that gave up at a barrier leaves its share as it was, while another
+ * one may have stepped its own. Takes back one round at most, and only where `undoes` is set. Errors:
+ * ERROR_PEER: a shard is further, or less far; then others may have been taken back. */
+int store_undo(struct store *store, long version, struct error *error);
 /* The first failure of a device that shards live on: verbs themselves return no errors. */
 int store_check(const struct store *store, struct error *error);
 
@@ -305,7 +317,7 @@ void shard_contribute(struct shard *shard, struct gradient *gradient);
 void shard_step_share(struct shard *shard, int worker, int share, int shares);
 void shard_settle(struct shard *shard);
 void shard_await_stepped(struct shard *shard, int worker); /* on the worker's thread */
-void shard_end_round(struct shard *shard);
+void shard_end_round(struct shard *shard, long version);   /* which the round has made */
 /* Copies the slice to weights + begin, in the memory of `to` (NULL: the host's), when the shard's
  * version differs from *version, which is set to the version read (a racy reader: to the one before it
  * began). Returns whether it copied; within the memory of a device it is only queued on it. */

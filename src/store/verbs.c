@@ -135,10 +135,10 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
         if (gradient) examples += gradient->examples;
     }
     if (examples == 0) return;
-    atomic_store(&shard->in_round, true);
     const struct gradient *own = atomic_load_explicit(&shard->contributed[worker], memory_order_relaxed);
     const double began_s = begin_apply(shard, own);
     if (group_takes(shard)) {
+        if (share == 0) undo_keep(shard, share, shard->begin, shard->end);
         if (share == 0) step_together(shard, worker, rate, version + 1);
         end_apply(shard, own, worker, version + 1, began_s);
         return;
@@ -153,22 +153,15 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
     /* One that counts in full is the mean of all. */
     slice.weight = slice.count > 1 || mine->weight[0] < 1.0f ? mine->weight : NULL;
     home_await_reads(shard);
+    undo_keep(shard, share, slice.begin, slice.end);
     home_step(shard, home->device, &slice, rate, version + 1, device_apart(home->device) ? -1 : worker);
     home_stepped(shard, worker);
     end_apply(shard, own, worker, version + 1, began_s);
 }
 
-void shard_end_round(struct shard *shard) {
-    atomic_fetch_add(&shard->version, 1);
+void shard_end_round(struct shard *shard, long version) {
+    atomic_store(&shard->version, version);
     atomic_store(&shard->in_round, false);
-}
-
-bool store_is_between_rounds(const struct store *store) {
-    const long version = atomic_load(&store->shards[0].version);
-    for (int s = 0; s < store->settings.shards; s++)
-        if (atomic_load(&store->shards[s].in_round) || atomic_load(&store->shards[s].version) != version)
-            return false;
-    return true;
 }
 
 bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version) {

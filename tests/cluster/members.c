@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "../../src/base/bytes.h"
 #include "../../src/cluster/members.h"
 
 enum { WORKERS = 2, SHARDS = 2 };
@@ -108,8 +109,10 @@ static void check_fetch(void) {
     follower.members_of.host.leader = ends[1];
     follower.store.begin = CUT, follower.store.end = FLOATS;
     count(&follower);
+    for (int s = 0; s < SHARDS; s++) atomic_store(&leader.shards[s].version, 70 + s);
     for (int turn = 0; turn < 2; turn++) { /* counts are those so far, not those since */
-        uint8_t lost[WORKERS + 1] = {9, 9, 9};
+        uint8_t bytes[8 + WORKERS + 1], *const lost = bytes + 8;
+        memset(bytes, 9, sizeof bytes);
         struct frame_header header;
         atomic_store(&leader.members[1].active, turn == 0);
         atomic_store(&follower.members[0].active, turn == 0); /* lost, */
@@ -123,9 +126,12 @@ static void check_fetch(void) {
         CHECK(crew.lost(&leader.members_of, 0) == (turn == 1) && !crew.lost(&leader.members_of, 1),
               "turn %d: lost there: %d, %d", turn, leader.members_of.host.peers[0].lost_there,
               leader.members_of.host.peers[1].lost_there);
-        CHECK(frame_read_header(ends[1], "a fetch", 8 + sizeof lost, &header, LONG_S, &error) == OK &&
-                  turn_receive(ends[1], &header, FRAME_FETCH, fetch, lost, sizeof lost, LONG_S, &error) == OK,
+        CHECK(frame_read_header(ends[1], "a fetch", 8 + sizeof bytes, &header, LONG_S, &error) == OK &&
+                  turn_receive(ends[1], &header, FRAME_FETCH, fetch, bytes, sizeof bytes, LONG_S, &error) ==
+                      OK,
               "%s", error.words);
+        CHECK(bytes_little(bytes, 8) == 70 && fetch_bytes(WORKERS) == sizeof bytes, "version %d, %zu bytes",
+              (int)bytes_little(bytes, 8), fetch_bytes(WORKERS));
         CHECK(lost[0] == 0 && lost[1] == turn && lost[WORKERS] == turn,
               "who is lost: %d, %d, the run has failed: %d", lost[0], lost[1], lost[WORKERS]);
     }

@@ -1,10 +1,10 @@
-/* What is kept when a run of several parameter servers ends by a failure, in the simulated world: where every
- * server is there still, a checkpoint of the last update that all have made, which the words name. Under sync
- * it goes on to the bits of a run that nobody disturbed. Of mirrored processes nothing is kept: one that is
- * killed takes its slice along. */
+/* What is kept when a run of several parameter servers, or of mirrored processes, ends by a failure, in the
+ * simulated world: where everybody who has a slice is there still, a checkpoint of the last update that all
+ * have made, which the words name. Under sync it goes on to the bits of a run that nobody disturbed. Who is
+ * killed takes its slice along, and then nothing is kept. */
 #include "../simulated_cluster.h"
 
-enum { WORKERS = 3, SEEDS = 6, EPOCHS = 32, BATCHES = 12 /* of an epoch */ };
+enum { WORKERS = 3, SEEDS = 6, EPOCHS = 32, BATCHES = 12 /* of an epoch */, LOCAL_STEPS = 8 };
 #define EPOCHS_TEXT "32"
 
 static const struct simulated_network network = {.latency_s = 1e-3, .jitter_s = 1e-3, .bytes_per_s = 1e8};
@@ -74,19 +74,24 @@ struct scene {
     const char *strategy;
     int servers;
     bool fails;
+    bool slow;           /* the leader is far away */
     const char *workers; /* --workers; NULL: all */
     int victim;          /* among the workers; -1: in turn */
 };
 
-/* An error of the device is known to the leader alone; that of a peer to all. */
-static void check_ends(const struct simulated_cluster *all, const struct scene *scene, const char *name) {
+/* An error of the device is known to the leader alone; that of a peer to all, who say whose it is. */
+static void check_ends(const struct simulated_cluster *all, const struct scene *scene, int victim,
+                       const char *name) {
+    char who[20];
+    snprintf(who, sizeof who, "worker %d (", victim);
     CHECK(!world_stopped(all->world), "%s: threads were stuck", name);
     for (int i = 0; i < all->count; i++) {
         const struct process *process = &all->processes[i];
         const int expected = scene->fails && i == 0 ? ERROR_DEVICE : ERROR_PEER;
         if (process->struck) continue;
-        CHECK(process->ended && process->error.code == expected, "%s: %s: code %d, \"%s\"", name,
-              process->name, process->error.code, process->error.words);
+        CHECK(process->ended && process->error.code == expected &&
+                  (strstr(process->error.words, who) || (scene->fails && i > 0)),
+              "%s: %s: code %d, \"%s\"", name, process->name, process->error.code, process->error.words);
     }
 }
 
@@ -111,6 +116,7 @@ static bool run_one(const struct scene *scene, uint64_t seed) {
     if (scene->fails) scenario.own[0].value = fails;
     cluster_start(&all, &scenario);
     cluster_await_training(&all);
+    if (scene->slow) simulated_slow(all.processes[0].world, 5.0);
     if (!scene->fails) {
         struct process *struck = &all.processes[scene->servers + victim];
         world_sleep(all.world, 0.2 + 0.1 * (double)(rng_mix(seed, 1) % 1000) / 1e3);
@@ -118,15 +124,17 @@ static bool run_one(const struct scene *scene, uint64_t seed) {
         struck->struck = true;
     }
     cluster_join(&all);
-    check_ends(&all, scene, name);
+    check_ends(&all, scene, victim, name);
     const struct kept kept = kept_by(&all);
+    /* The leader's last round may be undone. */
+    const int round = strcmp(scene->strategy, "sync") == 0        ? 1
+                      : strcmp(scene->strategy, "local-sgd") == 0 ? LOCAL_STEPS
+                                                                  : 0;
     CHECK(kept.update <= kept.most, "%s: from update %ld of %ld", name, kept.update, kept.most);
     if (kept.update > 0) go_on(&undisturbed, &kept);
     cluster_close(&all);
-    return kept.update > 0 && kept.update == kept.most;
+    return kept.update > 0 && kept.update >= kept.most - round;
 }
-
-static int often; /* percent of the seeds, at least, where it is a matter of chance */
 
 /* How often, in percent of the seeds. */
 static int kept_of(const struct scene *scene) {
@@ -139,35 +147,28 @@ static int kept_of(const struct scene *scene) {
     return 100 * kept / runs;
 }
 
-/* Who is killed while its gradient goes out may have stepped some slices and not others: that is no state of
- * a run under sync, and is not kept. Nothing is computed here for long, so that is often so. */
-static void test_servers(const char *strategy, int servers) {
-    const struct scene killed = {.strategy = strategy, .servers = servers, .victim = -1};
-    const struct scene failing = {.strategy = strategy, .servers = servers, .fails = true, .victim = -1};
-    const bool rounds = strcmp(strategy, "sync") == 0;
-    const int least = servers == 1 ? 100 : rounds ? often : 2 * often;
-    int kept = kept_of(&killed);
-    CHECK(kept >= least, "%s, %d servers, a worker is killed: kept %d %% of the time", strategy, servers,
-          kept);
-    kept = kept_of(&failing);
-    CHECK(kept == 100, "%s, %d servers, a worker fails: kept %d %% of the time", strategy, servers, kept);
+static void check_kept(struct scene scene, int expected) {
+    const int kept = kept_of(&scene);
+    CHECK(kept == expected, "%s, %d servers, %s: kept %d %% of the time", scene.strategy, scene.servers,
+          scene.fails ? "a worker fails" : "a worker is killed", kept);
 }
 
-static void test_mirrored(void) {
-    const struct scene holds = {.strategy = "sync", .victim = 1};
-    const struct scene guest = {.strategy = "sync", .workers = "2..3", .victim = 2};
-    int kept = kept_of(&holds);
-    CHECK(kept == 0, "who had a slice is killed: kept %d %% of the time", kept);
-    kept = kept_of(&guest);
-    CHECK(kept == 0, "who had none is killed: kept %d %% of the time", kept);
+/* Of this seed the last gradient comes to the leader and to the first of two followers. The leader goes back
+ * to where the second is, and then the first does. */
+static void slow_leader(void) {
+    const struct scene scene = {"sync", 3, .slow = true, .victim = -1};
+    CHECK(run_one(&scene, 15), "three slices, of which two had one update more");
 }
 
 int main(void) {
-    often = number_of("EVERY", 1) == 1 ? 15 : 0; /* of few seeds nothing can be said */
-    for (int servers = 1; servers <= 3; servers++) {
-        test_servers("sync", servers);
-        test_servers("async-apply", servers);
-    }
-    test_mirrored();
+    static const char *const several[] = {"sync", "local-sgd", "async-apply"};
+    for (int servers = 1; servers <= 3; servers++)
+        for (int s = 0; s < 3; s++)
+            for (int fails = 0; fails <= 1; fails++)
+                check_kept((struct scene){several[s], servers, .fails = fails == 1, .victim = -1}, 100);
+    check_kept((struct scene){"sync", .fails = true, .victim = -1}, 100);
+    check_kept((struct scene){"sync", .workers = "2..3", .victim = 2}, 100); /* who has no slice */
+    check_kept((struct scene){"sync", .victim = 1}, 0);
+    slow_leader();
     return check_end();
 }

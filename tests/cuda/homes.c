@@ -164,7 +164,7 @@ static void step(struct rig *rig, enum way way, int workers, long round) {
         shard_settle(shard);
         for (int share = 0; share < workers && way == WAY_OWN; share++)
             shard_reduce_share(shard, share, sharing, share, workers);
-        shard_end_round(shard);
+        shard_end_round(shard, atomic_load(&shard->version) + 1);
     }
     CHECK(store_check(&rig->store, &rig->error) == OK, "%s", rig->error.words);
 }

@@ -72,6 +72,7 @@ struct bench_settings {
     bool simulated;
     long total_updates;
     double average;
+    bool undoes;
 };
 
 static bool bench_open(struct bench *bench, const struct bench_settings *settings) {
@@ -95,6 +96,7 @@ static bool bench_open(struct bench *bench, const struct bench_settings *setting
                                          .schedule = &bench->schedule,
                                          .total_updates = settings->total_updates,
                                          .average = settings->average,
+                                         .undoes = settings->undoes,
                                          .finished = finished,
                                          .finished_argument = bench};
     well = well && store_open(&bench->store, &store, error) == OK;
@@ -357,7 +359,7 @@ static void step_own(struct shard *shard, const struct gradient *gradient, long 
     shard_step_own(shard, &copy, gradient, update);
     CHECK(atomic_load(&shard->version) == update, "the version went up before the end of the round");
     for (int share = 4; share >= 0; share--) shard_reduce_share(shard, 0, copies, share, 5);
-    shard_end_round(shard);
+    shard_end_round(shard, update + 1);
 }
 
 static void step_all(struct bench *bench, enum way way, long update) {
@@ -374,7 +376,7 @@ static void step_all(struct bench *bench, enum way way, long update) {
             shard_contribute(shard, gradient);
             for (int share = 4; share >= 0; share--) shard_step_share(shard, 0, share, 5);
             CHECK(atomic_load(&shard->version) == update, "the version went up before the end of the round");
-            shard_end_round(shard);
+            shard_end_round(shard, update + 1);
         }
         CHECK(before == update, "%s says version %ld before update %ld", way_names[way], before, update);
         CHECK(atomic_load(&shard->version) == update + 1, "%s: version %ld after update %ld", way_names[way],
@@ -631,29 +633,105 @@ static void check_versions(void) {
     for (int s = 0; s < 3; s++)
         CHECK(atomic_load(&bench.store.shards[s].version) == 41, "shard %d was not set", s);
     for (int s = 0; s < 3; s++) {
-        shard_end_round(&bench.store.shards[s]);
+        shard_end_round(&bench.store.shards[s], 42);
         CHECK(store_version(&bench.store) == (s == 2 ? 42 : 41), "version %ld: the smallest counts",
               store_version(&bench.store));
     }
     bench_close(&bench);
 }
 
-/* What a run that fails in the middle must not keep. */
-static void check_rounds(void) {
+/* --- rounds that are undone --- */
+
+static void contribute(struct bench *bench, struct gradient *gradient) {
+    for (int s = 0; s < bench->store.settings.shards; s++)
+        shard_contribute(&bench->store.shards[s], gradient);
+}
+
+static void step_round(struct bench *bench, int s, long version, enum way way, int shares, int of) {
+    struct shard *shard = &bench->store.shards[s];
+    static float own[STATE_VECTORS][FLOATS];
+    struct state copy = bench->store.host;
+    const struct state *copies[WORKERS] = {&copy};
+    for (int v = 0; v < copy.count; v++) copy.vector[v].at = own[v];
+    for (int v = 0; v < copy.count; v++)
+        for (int i = 0; i < FLOATS; i++) own[v][i] = some((uint64_t)(version + 7), (uint64_t)i);
+    for (int share = 0; share < shares; share++)
+        if (way == WAY_SHARES)
+            shard_step_share(shard, 0, share, of);
+        else
+            shard_reduce_share(shard, 0, copies, share, of);
+    if (shares == of) shard_end_round(shard, version + 1);
+}
+
+struct memory {
+    float at[STATE_VECTORS][FLOATS];
+};
+
+static void remember(const struct bench *bench, struct memory *memory) {
+    const struct state *state = &bench->store.host;
+    for (int v = 0; v < state->count; v++)
+        memcpy(memory->at[v], state->vector[v].at, bench->layout.floats * sizeof(float));
+}
+
+static bool same(const struct bench *bench, const struct memory *memory) {
+    const struct state *state = &bench->store.host;
+    bool equal = true;
+    for (int v = 0; v < state->count; v++)
+        equal =
+            equal && memcmp(memory->at[v], state->vector[v].at, bench->layout.floats * sizeof(float)) == 0;
+    return equal;
+}
+
+/* Shard 0 has stepped so many of three shares, shard 1 so many of two, after two whole rounds. */
+static void undo_one(enum way way, int first, int second) {
     static struct bench bench;
-    const struct bench_settings settings = {.optimizer = "sgd", .schedule = "constant", .shards = 2};
+    static struct memory before;
+    const struct bench_settings settings = {
+        .optimizer = "adam", .schedule = "constant", .shards = 2, .average = 0.9, .undoes = true};
     if (!bench_open(&bench, &settings)) return;
-    struct gradient *gradient = give(&bench, 0, 0, 4, 2);
-    CHECK(store_is_between_rounds(&bench.store), "a new store");
+    contribute(&bench, give(&bench, 0, 0, 4, 2));
+    for (long version = 0; version < 2; version++)
+        for (int s = 0; s < 2; s++) step_round(&bench, s, version, way, 2 + s, 2 + s);
+    CHECK(store_undo(&bench.store, 2, &bench.error) == OK, "%s", bench.error.words);
+    remember(&bench, &before);
+    step_round(&bench, 0, 2, way, first, 3);
+    step_round(&bench, 1, 2, way, second, 2);
+    CHECK(same(&bench, &before) == (first + second == 0), "a round with %d and %d shares", first, second);
+    CHECK(store_undo(&bench.store, 2, &bench.error) == OK && same(&bench, &before) &&
+              store_version(&bench.store) == 2,
+          "%d and %d shares: not what was before: version %ld, \"%s\"", first, second,
+          store_version(&bench.store), bench.error.words);
+    CHECK(store_undo(&bench.store, 1, &bench.error) == (first + second == 0 ? OK : ERROR_PEER),
+          "a second round is undone");
+    bench_close(&bench);
+}
+
+static void check_undo(void) {
+    for (int way = WAY_SHARES; way <= WAY_OWN; way++)
+        for (int first = 0; first <= 3; first++)
+            for (int second = 0; second <= 2; second++) undo_one((enum way)way, first, second);
+}
+
+/* What a run that fails in the middle must not keep: nothing is there to undo it with; or not all, where a
+ * strategy cuts finer than there are workers. */
+static void check_not_undone(bool undoes) {
+    static struct bench bench;
+    const struct bench_settings settings = {
+        .optimizer = "sgd", .schedule = "constant", .shards = 2, .undoes = undoes};
+    const int of = undoes ? WORKERS + 1 : 2;
+    if (!bench_open(&bench, &settings)) return;
+    contribute(&bench, give(&bench, 0, 0, 4, 2));
+    CHECK(store_undo(&bench.store, 0, &bench.error) == OK, "a new store");
     for (int s = 0; s < 2; s++) {
         struct shard *shard = &bench.store.shards[s];
-        shard_contribute(shard, gradient);
-        CHECK(store_is_between_rounds(&bench.store) == (s == 0), "a gradient for shard %d", s);
-        shard_step_share(shard, 0, 0, 2);
-        CHECK(!store_is_between_rounds(&bench.store), "one of two shares of shard %d is stepped", s);
-        shard_step_share(shard, 0, 1, 2);
-        shard_end_round(shard);
-        CHECK(store_is_between_rounds(&bench.store) == (s == 1), "shard %d has ended the round", s);
+        for (int share = of - 1; share > 0; share--) shard_step_share(shard, 0, share, of);
+        CHECK(store_undo(&bench.store, 0, &bench.error) == ERROR_PEER, "a share of shard %d is not stepped",
+              s);
+        shard_step_share(shard, 0, 0, of);
+        shard_end_round(shard, 1);
+        CHECK(store_undo(&bench.store, 1, &bench.error) == (s == 1 ? OK : ERROR_PEER),
+              "shard %d has ended the round", s);
+        CHECK(store_undo(&bench.store, 0, &bench.error) == ERROR_PEER, "shard %d has ended the round", s);
     }
     bench_close(&bench);
 }
@@ -883,7 +961,9 @@ int main(void) {
     check_reading();
     check_overtaken_reader();
     check_versions();
-    check_rounds();
+    check_undo();
+    check_not_undone(false);
+    check_not_undone(true);
     check_tallies();
     check_slots();
     check_posting();
