@@ -56,4 +56,5 @@ const struct model model_mlp = {
                .settings_bytes = sizeof(struct mlp_settings)},
     .build = build,
     .recipe = recipe,
+    .values_optimizer = "momentum:rate=0.03",
 };

@@ -49,6 +49,8 @@ static void print_model(const struct page *page, const struct model *model) {
         fprintf(page->file, "  takes images of %dx%d pixels or more\n", model->side, model->side);
     for (const struct recipe *row = model->recipe; row && row->option; row++)
         text_add(&text, "%s --%s=%s", text.used == 0 ? "trains well with:" : "", row->option, row->value);
+    if (text.used > 0 && model->values_optimizer)
+        text_add(&text, "; to predict numbers, --optimizer=%s", model->values_optimizer);
     if (text.used == 0) return;
     fputs("  ", page->file);
     page_words(page, 2, 4, words);

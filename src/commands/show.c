@@ -297,7 +297,7 @@ static int show_network(struct network_shown *shown, struct error *error) {
     if (shown->restored.task != TASK_CLASSES && settings->only != ONLY_FILTERS)
         return error_set(
             error, ERROR_USAGE,
-            "%s: the network says no classes, expected --only=filters: nothing else can be shown",
+            "%s: expected --only=filters, as the network predicts no classes, which all else is of",
             settings->checkpoint);
     RETURN_IF(tested_open(&shown->tested, &shown->restored, &test, error));
     if (wants(settings, ONLY_FILTERS) || wants(settings, ONLY_WRONG))

@@ -80,7 +80,7 @@ static int habit_of(const char *name, struct error *error) {
     if (option_find(run_options, name) || !habit_instead("option", name, "", instead, sizeof instead))
         return OK;
     const char *option = instead + 2, *setting = strchr(option, ':');
-    return error_set(error, ERROR_USAGE, "unknown option \"%s\"; did you mean --vary=%.*s%s%.*s=...?", name,
+    return error_set(error, ERROR_USAGE, "unknown option \"%s\"; did you mean %.*s%s%.*s=...?", name,
                      (int)strcspn(option, "="), option, setting ? "." : "",
                      setting ? (int)strcspn(setting + 1, "=") : 0, setting ? setting + 1 : "");
 }

@@ -65,8 +65,8 @@ struct augment_settings {
                .help = "side of a square at a random place that is set to 0 in training (default: 0)"),      \
         OPTION_ROW(REAL, "mixup", settings, augment.mixup, .value = "ALPHA", .fallback = "0", .least = 0,    \
                    .most = 100,                                                                              \
-                   .help = "mix each training image, and its label, with the next one, by a random share "   \
-                           "from Beta(ALPHA, ALPHA)"),                                                       \
+                   .help = "mix each training image, and its label, with the next one; the share is drawn "  \
+                           "from Beta(ALPHA, ALPHA), 0: not at all"),                                        \
         OPTION_ROW(REAL, "cutmix", settings, augment.cutmix, .value = "ALPHA", .fallback = "0", .least = 0,  \
                    .most = 100,                                                                              \
                    .help = "put a box of the next training image, as large as such a share, into each; "     \

@@ -168,9 +168,11 @@ int class_folders_open(struct class_folders *folders, const char *path, const st
     if (code == OK) code = keep_classes(folders, &names, error);
     names_close(&names);
     if (code == OK && !like && folders->class_count == 1)
-        return error_set(error, ERROR_FILE,
-                         "%s: found one class, \"%s\", expected a folder for each of two or more", path,
-                         folders->classes[0]);
+        return error_set(
+            error, ERROR_FILE,
+            "%s: found one class, \"%s\", expected a folder for each of two or more, by themselves or "
+            "in each of train and test",
+            path, folders->classes[0]);
     for (int i = 0; code == OK && i < folders->class_count; i++) code = add_class(folders, i, like, error);
     if (code == OK && folders->count == 0) code = no_picture(path, 0, error);
     return code;

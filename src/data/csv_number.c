@@ -99,3 +99,45 @@ bool csv_date(const char *cell) {
     return (digits[0] == 4 && digits[2] <= 2) || (digits[0] <= 2 && digits[2] == 4) ||
            (digits[0] <= 2 && digits[2] == 2 && between[0] == '/');
 }
+
+/* Past a sign of money, a percent sign and spaces. */
+static const char *skip_units(const char *at, bool *any) {
+    static const char *const units[] = {"$", "\u20ac", "\u00a3", "\u00a5", "%"};
+    const char *before;
+    do {
+        before = at;
+        at += strspn(at, " ");
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            if (strncmp(at, units[i], strlen(units[i])) == 0) {
+                at += strlen(units[i]);
+                *any = true;
+            }
+    } while (at > before);
+    return at;
+}
+
+/* Groups of three digits with the same character between, then decimals behind another one. *groups: how many
+ * came after the first. */
+static const char *skip_groups(const char *at, int *groups) {
+    const char *end = skip_digits(at);
+    const char between = *end;
+    const bool may = end > at && end - at <= 3 && between != '\0' && strchr(",.' ", between);
+    for (*groups = 0; may && *end == between && skip_digits(end + 1) - end == 4; (*groups)++) end += 4;
+    if (end == at) return at;
+    if ((*end != '.' && *end != ',') || (*groups > 0 && *end == between)) return end;
+    const char *const decimals = skip_digits(end + 1);
+    return decimals > end + 1 ? decimals : end;
+}
+
+bool csv_dressed(const char *cell) {
+    bool units = false;
+    int groups;
+    const char *at = skip_units(cell, &units);
+    at += *at == '-' || *at == '+';
+    at = skip_units(at, &units);
+    const char *const number = at;
+    at = skip_groups(at, &groups);
+    if (at == number) return false;
+    at = skip_units(at, &units);
+    return *at == '\0' && (units || groups > 0);
+}

@@ -21,4 +21,7 @@ bool csv_missing(const char *cell);
 /* Whether it begins as a date does: 2024-01-02, 2024/01/02, 02.01.2024, 1/2/2024, with a time or without. */
 bool csv_date(const char *cell);
 
+/* Whether it is a number as people write it and programs do not: 1,234.50, 1.234,50, 1'234, $5.50, 12 %. */
+bool csv_dressed(const char *cell);
+
 #endif

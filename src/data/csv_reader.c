@@ -79,6 +79,8 @@ static int wrong_number(const struct csv_reader *reader, int cell, const char *e
         text_add(&text, "; decimal=comma takes decimal commas");
     else if (!reader->fixed && csv_date(found))
         text_add(&text, "; ignore=%s leaves the column out", name);
+    else if (!reader->fixed && csv_dressed(found))
+        text_add(&text, "; write numbers as 1234.5, categories=%s takes texts", name);
     else if (!reader->fixed && expected == CSV_A_NUMBER)
         text_add(&text, "; categories=%s takes texts, ignore=%s leaves the column out", name, name);
     return error_set(error, ERROR_FILE, "%s: found %s\"%s\", expected %s%s", place_of(reader, cell, place),
@@ -289,7 +291,8 @@ static int read_feature(struct csv_reader *reader, int cell, float *out, struct 
         if (!expected) return OK;
         if (column->role == COLUMN_NUMBER || expected != CSV_A_NUMBER)
             return wrong_number(reader, cell, expected, error);
-        if (csv_date(text)) return wrong_number(reader, cell, expected_of(column), error);
+        if (csv_date(text) || csv_dressed(text))
+            return wrong_number(reader, cell, expected_of(column), error);
         column->role = COLUMN_CATEGORY;
     }
     const int most = reader->columns->units > 0 ? CSV_MAX_EMBEDDED : CSV_MAX_CATEGORIES;

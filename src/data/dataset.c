@@ -2,6 +2,7 @@
  * reading. */
 #include "dataset.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,6 +100,62 @@ int dataset_expect(const struct dataset *dataset, const struct shape *shape, enu
                      dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,
                      task_outputs(dataset->task, dataset->classes), shape_text(shape, want, sizeof want),
                      outputs, task_outputs(task, outputs));
+}
+
+/* Of a text that is longer. */
+struct piece_of_text {
+    const char *at;
+    size_t bytes;
+};
+
+static int shown(const struct piece_of_text *piece) {
+    return piece->bytes < 60 ? (int)piece->bytes : 60;
+}
+
+static bool is_number(const char *name, size_t bytes, int number) {
+    char text[16];
+    const int count = snprintf(text, sizeof text, "%d", number);
+    return (size_t)count == bytes && memcmp(name, text, bytes) == 0;
+}
+
+/* The first name that another has in its place, which is *other; count: there is none, or there are not as
+ * many others. */
+static int find_other(char *const *names, int count, const char *text, bool numbered,
+                      struct piece_of_text *other) {
+    int i = 0, named = 1;
+    for (const char *at = text; *at; at++) named += *at == '\t';
+    if (named != count) return count;
+    for (const char *at = text; i < count; i++) {
+        const size_t bytes = strcspn(at, "\t"), own = strlen(names[i]);
+        *other = (struct piece_of_text){at, bytes};
+        const bool unnamed = numbered && (is_number(at, bytes, i) || is_number(names[i], own, i));
+        if (!unnamed && (own != bytes || memcmp(names[i], at, bytes) != 0)) break;
+        at += bytes + (at[bytes] == '\t');
+    }
+    return i;
+}
+
+int dataset_expect_names(const struct dataset *dataset, const char *classes, const char *features,
+                         struct error *error) {
+    struct piece_of_text other;
+    const bool named = classes && dataset->class_names;
+    const int class =
+        named ? find_other(dataset->class_names, dataset->classes, classes, true, &other) : dataset->classes;
+    if (class < dataset->classes)
+        return error_set(
+            error, ERROR_USAGE,
+            "%s: found \"%.60s\" among the %s, expected \"%.*s\" in its place, as in what the network "
+            "was trained on",
+            dataset->name, dataset->class_names[class], task_outputs(dataset->task, 2), shown(&other),
+            other.at);
+    const int all = features && dataset->feature_names ? dataset->train.features : 0;
+    const int feature = all > 0 ? find_other(dataset->feature_names, all, features, false, &other) : 0;
+    if (feature == all) return OK;
+    return error_set(
+        error, ERROR_USAGE,
+        "%s: feature %d is \"%.60s\", expected \"%.*s\": other columns, or in another order, than those "
+        "that the network was trained on",
+        dataset->name, feature + 1, dataset->feature_names[feature], shown(&other), other.at);
 }
 
 /* path = folder/name or folder/name.gz, whichever is there. */

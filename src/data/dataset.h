@@ -93,6 +93,11 @@ bool dataset_same(const struct choice *a, const struct choice *b);
 /* Whether its examples and their outputs are such as a network was trained on. Errors: ERROR_USAGE. */
 int dataset_expect(const struct dataset *dataset, const struct shape *shape, enum task task, int outputs,
                    struct error *error);
+/* Whether its classes and its features have the names, a tab between two, of those that a network was trained
+ * on. A class that is called by its number, and texts that are NULL, say nothing. Errors: ERROR_USAGE, with
+ * the first that differs. */
+int dataset_expect_names(const struct dataset *dataset, const char *classes, const char *features,
+                         struct error *error);
 /* path = where a data set's files belong: its folder in the first of those places. Errors: ERROR_USAGE: there
  * is none. */
 int dataset_folder(char path[1024], const char *dataset, const char *data_dir, struct error *error);

@@ -30,8 +30,8 @@ static int check_pair(const struct npz_pair *pair, struct error *error) {
         return error_set(error, ERROR_FILE, "%s: found %s, expected at most %d numbers per example", x->name,
                          npy_text(x, text, sizeof text), INT_MAX);
     if (x->shape.dims[0] == y->shape.dims[0]) return OK;
-    return error_set(error, ERROR_FILE, "%s: found %d classes, expected %d, one for each example of %s",
-                     y->name, y->shape.dims[0], x->shape.dims[0], x->name);
+    return error_set(error, ERROR_FILE, "%s: found %d rows, expected %d, one for each example of %s", y->name,
+                     y->shape.dims[0], x->shape.dims[0], x->name);
 }
 
 /* Whether examples of both parts are alike. */

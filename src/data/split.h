@@ -13,7 +13,7 @@ struct split {
 /* The rows of its settings; `field` is the struct split in `settings`, `without` what else could be given. */
 #define SPLIT_ROWS(settings, field, without)                                                                 \
     OPTION_ROW(REAL, "test", settings, field.share, .fallback = "0.2", .least = 0.001, .most = 0.999,        \
-               .help = "share of the rows to test on if there is no " without),                              \
+               .help = "share to test on if there is no " without),                                          \
         OPTION_ROW(LONG, "split_seed", settings, field.seed, .fallback = "1",                                \
                    .help = "seed of the split into training and test rows")
 

@@ -325,8 +325,10 @@ static node end_of(struct graph *g, node y, int classes) {
     if (y == NONE) return NONE;
     const struct shape *shape = &g->nodes[y].shape;
     if (shape->rank == 2 && shape->dims[1] != classes) {
-        graph_mistake(g, "the network has %d outputs, the data set has %d classes: end with dense",
-                      shape->dims[1], classes);
+        graph_mistake(
+            g,
+            "the network has %d outputs, expected %d, one per class or value of the data set: end with dense",
+            shape->dims[1], classes);
         return NONE;
     }
     if (shape->rank != 2) {

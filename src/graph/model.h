@@ -20,7 +20,9 @@ struct model {
     /* What it trains well with on every data set that fits it; ended by {0}, or NULL. What is typed goes
      * before it; what it does not say has the program's default. */
     const struct recipe *recipe;
-    int side; /* it takes images, of at least side x side pixels; 0: examples of any shape */
+    const char
+        *values_optimizer; /* in place of the recipe's, where numbers are to be predicted; NULL: that too */
+    int side;              /* it takes images, of at least side x side pixels; 0: examples of any shape */
     int (*side_of)(const void *settings); /* the same where the settings say it; NULL: `side` */
     /* What is typed after the colon becomes what it means, wherever it is then sent: text[bytes] holds it,
      * and what is in a file that it names afterwards. NULL: it means what it says. Errors: its own. */

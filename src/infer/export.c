@@ -64,6 +64,18 @@ static void say_left_out(const char *path, const struct keras_training *training
     if (training->words[0]) progress_warn_of(words);
 }
 
+/* Whoever gives it the numbers of a table as they are gets nonsense, and no error. A .safetensors is for
+ * those who read its metadata. */
+static void say_inputs(const struct format *format, const char *path, const struct restored *restored) {
+    const char *name = format->plugin.name;
+    char words[400];
+    if (!restored->deviation || strcmp(name, "safetensors") == 0) return;
+    snprintf(words, sizeof words,
+             "%.200s takes (x - mean) / deviation of each feature; both are in the metadata of %s", path,
+             strcmp(name, "onnx") == 0 ? "the file" : "the run's model.safetensors");
+    progress_warn_of(words);
+}
+
 int export_write(const char *checkpoint, const char *path, bool torch, bool replace, struct error *error) {
     const struct format *format = NULL;
     struct restored restored = {0};
@@ -86,6 +98,7 @@ int export_write(const char *checkpoint, const char *path, bool torch, bool repl
                           restored.weights, error);
     if (code == OK) code = write_file(format, path, &exported, error);
     if (code == OK) say_left_out(path, &training);
+    if (code == OK) say_inputs(format, path, &restored);
     keras_training_close(&training);
     layers_of_close(&layers);
     restored_close(&restored);

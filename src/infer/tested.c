@@ -74,6 +74,8 @@ static int hold_out(struct dataset *dataset, const struct restored *restored,
 static int check(const struct tested *tested, const struct restored *restored, struct error *error) {
     const struct dataset *dataset = &tested->dataset;
     RETURN_IF(dataset_expect(dataset, &restored->shape, restored->task, restored->classes, error));
+    RETURN_IF(dataset_expect_names(dataset, safetensors_text(&restored->content, "class_names"),
+                                   safetensors_text(&restored->content, "feature_names"), error));
     const struct codes codes = columns_codes(&restored->columns);
     if (!codes_equal(&dataset->codes, &codes))
         return error_set(error, ERROR_USAGE,
@@ -104,6 +106,25 @@ static int match_units(struct tested *tested, const struct units *units, struct 
     return OK;
 }
 
+/* Features as the network was trained on them: brought to mean 0 and deviation 1 by the numbers of that data
+ * set, not by those of this one. Where they were not, or are not here, the choice of the data set says so. */
+static int match_features(struct tested *tested, const struct restored *restored, struct error *error) {
+    struct examples *examples = tested->examples;
+    const struct dataset *own = &tested->dataset;
+    const size_t features = (size_t)examples->features, numbers = (size_t)examples->count * features;
+    if (!own->deviation || !restored->deviation || !examples->floats || examples->checked ||
+        (memcmp(own->mean, restored->mean, features * sizeof(float)) == 0 &&
+         memcmp(own->deviation, restored->deviation, features * sizeof(float)) == 0))
+        return OK;
+    RETURN_IF(memory_array(&tested->features, numbers, "features in other units", error));
+    for (size_t i = 0, f = 0; i < numbers; i++, f = (f + 1) % features)
+        tested->features[i] = examples->floats[i] * own->deviation[f] + own->mean[f];
+    standardize_apply(tested->features, examples->count, examples->features, restored->mean,
+                      restored->deviation);
+    examples->floats = tested->features;
+    return OK;
+}
+
 int tested_open(struct tested *tested, const struct restored *restored,
                 const struct tested_settings *settings, struct error *error) {
     struct choice choice = {0};
@@ -119,10 +140,12 @@ int tested_open(struct tested *tested, const struct restored *restored,
     RETURN_IF(check(tested, restored, error));
     say_differs(safetensors_text(&restored->content, "dataset"), &choice);
     say_changed(restored, &choice, settings->dataset[0] != '\0', &tested->dataset);
+    RETURN_IF(match_features(tested, restored, error));
     return match_units(tested, &restored->units, error);
 }
 
 void tested_close(struct tested *tested) {
     memory_free(tested->targets);
+    memory_free(tested->features);
     dataset_close(&tested->dataset);
 }

@@ -18,6 +18,7 @@ struct tested_settings {
 struct tested {
     struct dataset dataset;
     struct examples *examples; /* that part of it */
+    float *features;           /* [count][features] of these, likewise owned */
     float *targets; /* [count][outputs] of these, owned, where their units are others than the network's */
     enum tested_part part;
 };

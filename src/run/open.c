@@ -35,6 +35,15 @@ static int check_choices(const struct run *run, const struct typed *typed, struc
     return error_set(error, ERROR_FILE, "%s: %s", config->resume, why.words);
 }
 
+/* What is predicted is known when the data set is there. */
+static int take_values_optimizer(struct run *run, const struct typed *typed, struct error *error) {
+    struct setup *setup = &run->setup;
+    const char *text = model_of(&setup->choices.model)->values_optimizer;
+    if (run->resumes || typed->given.optimizer || setup->dataset.task != TASK_VALUES || !text) return OK;
+    snprintf(setup->config.optimizer, sizeof setup->config.optimizer, "%s", text);
+    return plugin_choose(&setup->choices.optimizer, &optimizer_kind, text, error);
+}
+
 /* The same of what shows only when data set and model are there. */
 static int open_network(struct run *run, const struct typed *typed, struct error *error) {
     struct error why = {0};
@@ -43,7 +52,7 @@ static int open_network(struct run *run, const struct typed *typed, struct error
     if (code == OK && run->resumes)
         code = resume_fits(&run->checkpoint, setup->config.resume, &setup->choices.model, &setup->dataset,
                            &setup->network.graph.layout, &why);
-    if (code == OK) return OK;
+    if (code == OK) return take_values_optimizer(run, typed, error);
     if (code == ERROR_USAGE && run->resumes && !typed->given.model && !typed->given.dataset)
         return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.resume, why.words);
     return error_set(error, code, "%s", why.words);

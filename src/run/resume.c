@@ -300,7 +300,9 @@ int resume_fits(const struct safetensors *content, const char *path, const struc
                 const struct dataset *dataset, const struct layout *layout, struct error *error) {
     const char *saved = safetensors_text(content, "model");
     struct error why = {0};
-    if (checkpoint_fits(path, content, "", layout, false, &why) == OK) return OK;
+    if (checkpoint_fits(path, content, "", layout, false, &why) == OK)
+        return dataset_expect_names(dataset, safetensors_text(content, "class_names"),
+                                    safetensors_text(content, "feature_names"), error);
     RETURN_IF(check_examples(content, dataset, error));
     if (saved && strcmp(saved, model->text) != 0)
         return error_set(error, ERROR_FILE, "%s: the model is %.200s here, expected %.200s", path, saved,

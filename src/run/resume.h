@@ -73,7 +73,8 @@ int resume_model(const struct safetensors *content, const char *path, const stru
                  struct error *error);
 
 /* Whether the weights in the file are those of this network; where not, the words say what differs: the data
- * set's examples, the model's settings, or a tensor. Errors: ERROR_FILE; ERROR_USAGE: the examples. */
+ * set's examples or the names of its features and classes, the model's settings, or a tensor. Errors:
+ * ERROR_FILE; ERROR_USAGE: the data set. */
 int resume_fits(const struct safetensors *content, const char *path, const struct choice *model,
                 const struct dataset *dataset, const struct layout *layout, struct error *error);
 

@@ -222,10 +222,11 @@ static int coordinate(struct run *run, struct error *error) {
     const int last = last_epoch(run);
     run->stopped_early = run_is_stale(run);
     if (run->stopped_early && run->nothing_left)
-        progress_say(&run->progress,
-                     "the run ended early already, %d epochs after its best one, and nothing is changed; a "
-                     "larger --early-stop=N goes on",
-                     run->epoch - run->best.epoch);
+        progress_say(
+            &run->progress,
+            "the best epoch is %d epochs ago, and --early-stop=%d ends the run there: nothing is changed; "
+            "a larger --early-stop=N goes on",
+            run->epoch - run->best.epoch, run->setup.config.early_stop);
     else if (run->epoch == run->setup.config.epochs && epochs_done(run) > run->setup.config.epochs)
         progress_say(
             &run->progress,

@@ -193,11 +193,20 @@ int run_check_weights(const char *path, struct error *error) {
     return code;
 }
 
+/* Weights of features that stand in another order here, or of other classes, may be wanted. */
+static void warn_of_names(struct run *run, const struct source *source) {
+    struct error why = {0};
+    if (dataset_expect_names(&run->setup.dataset, safetensors_text(&source->content, "class_names"),
+                             safetensors_text(&source->content, "feature_names"), &why) != OK)
+        progress_warn(&run->progress, "%.200s: %s", source->path, why.words);
+}
+
 int run_take_weights(struct run *run, float *weights, struct error *error) {
     struct source source = {.path = run->setup.config.weights};
     bool same = true;
     int code = open_source(&source, error);
     if (code == OK && strcmp(run->setup.config.freeze, "none") == 0) progress_warn_of(source.network.notice);
+    if (code == OK && safetensors_text(&source.content, "class_names")) warn_of_names(run, &source);
     if (code == OK) code = take_all(run, &source, weights, error);
     if (code == OK) code = take_units(run, &source, weights, &same, error);
     if (code == OK && run->imports) code = take_state(run, &source, same, error);

@@ -122,8 +122,8 @@ refused 3 'a run needs another folder' --out=whole
 refused 2 '--batch: expected none beside --resume' sweep --resume=whole --batch=3
 refused 3 'nowhere: found no such folder, expected a folder that trainer sweep wrote' sweep --resume=nowhere
 refused 3 'whole/1: found no sweep.json, expected a folder that trainer sweep wrote' sweep --resume=whole/1
-refused 2 'unknown option "lr"; did you mean --vary=optimizer.rate=...?' sweep --vary=lr=0.1,0.2
-refused 2 'unknown option "batch-size"; did you mean --vary=batch=...?' sweep --vary=batch-size=8,16
+refused 2 'unknown option "lr"; did you mean optimizer.rate=...?' sweep --vary=lr=0.1,0.2
+refused 2 'unknown option "batch-size"; did you mean batch=...?' sweep --vary=batch-size=8,16
 mkdir bad
 for table in '' '"a"b"c"d"e"f"g"h' 'run,status' $'run\n1,2\n' \
     $'run,status,epochs,best_epoch,a,b,seconds,at_rungs,reason,x\n'; do

@@ -108,9 +108,23 @@ static void check_kinds(void) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) CHECK(!csv_date(others[i]), "%s", others[i]);
 }
 
+static void check_dressed(void) {
+    static const char *const dressed[] = {"1,234.50", "1.234,50",   "1'234", "12 345 678",
+                                          "$5.50",    "-$5",        "5,5 %", "\u20ac 7",
+                                          "1,234 $",  "$1,234,567", "12%",   "1.234.567"};
+    static const char *const plain[] = {"",      "a",    "12:30",  "$",         "1,23.5",  "12,34,567",
+                                        "1.2.3", "5 kg", "1,2345", "x5%",       "12-345",  "1,234,56x",
+                                        "Jan 5", "1234", "12.5",   "1234,567.", "1.234.56"};
+    for (size_t i = 0; i < sizeof dressed / sizeof *dressed; i++)
+        CHECK(csv_dressed(dressed[i]), "%s is a number with separators or units", dressed[i]);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        CHECK(!csv_dressed(plain[i]), "%s is none", plain[i]);
+}
+
 int main(void) {
     check_numbers();
     check_words();
     check_kinds();
+    check_dressed();
     return check_end();
 }

@@ -198,7 +198,7 @@ case("wide.npz: x_train: row 1, number 2 (from 1): found inf, or what is too lar
      "float32", "wide", x_train=npy((4, 2), [0, 1e39, 2, 3, 4, 5, 6, 7], "<f8"))
 case("objects.npz: x_train: found Python objects (dtype object)", "objects",
      x_train=npy((4, 2), b"\x80\x04N." * 8, "|O"))
-case("few.npz: y_train: found 3 classes, expected 4, one for each example of few.npz: x_train", "few",
+case("few.npz: y_train: found 3 rows, expected 4, one for each example of few.npz: x_train", "few",
      y_train=npy((3,), [0, 1, 0], "<i4"))
 case("one.npz: y_train: found one class, 7, in all 3 training rows, expected at least two", "one",
      y_train=npy((4,), [7] * 4, "<i4"))

@@ -118,7 +118,7 @@ model net.json Sequential "$(input '28, 28, 1')" "$flat" "$dense"
 refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has \[64\] \(digits\)' \
     --model=keras:file=net.json --dataset=digits
 model net.json Sequential "$(input 4)" "$dense"
-refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: '\
+refused 2 'layers: layer 1 .*: the network has 10 outputs, expected 3, one per class or value of the data set: '\
 'end with dense \(iris\)' \
     --model=keras:file=net.json --dataset=iris
 run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet

@@ -65,6 +65,7 @@ printf '1,2,x\n3,"4,y\n' >quote.csv
 printf '1,2,x\n3,nan,y\n' >nan.csv
 printf '1,2,x\n3,4\0,y\n' >zero.csv
 printf 'x,when,kind\n1,2024-01-02,a\n2,2024-01-03,b\n' >dates.csv
+printf 'x,price,kind\n1,"1,234.50",a\n2,"2,345.50",b\n' >prices.csv
 printf '1,234;5;a\n2,345;1;b\n' >commas.csv
 { echo id,x,kind && for i in {0..59}; do echo "n$i,$i,$((i % 2))"; done; } >ids.csv
 
@@ -242,6 +243,7 @@ done <<'TABLE'
 3|ragged.csv: row 2: found 2 cells, expected 3|--dataset=csv:file=ragged.csv
 3|longer.csv: row 2: found 4 cells, expected 3|--dataset=csv:file=longer.csv
 3|nan.csv: row 2, column 2: found "nan", a missing value, expected a number; missing=mean fills such cells in, missing=drop|--dataset=csv:file=nan.csv
+3|prices.csv: row 2, column 2 "price": found "1,234.50", expected a number or a category; write numbers as 1234.5, categories=price takes texts|--dataset=csv:file=prices.csv
 3|dates.csv: row 2, column 2 "when": found the date "2024-01-02", expected a number or a category; ignore=when leaves|--dataset=csv:file=dates.csv
 3|ids.csv: row 2, column 1 "id": found "n0", and another value in each row, .* an identifier; ignore=id leaves|--dataset=csv:file=ids.csv
 3|commas.csv: found "1,234", which may have a decimal comma or thousands apart; decimal=comma or decimal=point|--dataset=csv:file=commas.csv

@@ -109,6 +109,8 @@ good predict --checkpoint=whole rows.csv
 near 'the first prediction' "$(sed -n '1s/^Prediction is //p' out)" "$first" 1e-2
 near 'the second prediction' "$(sed -n '2s/^Prediction is //p' out)" "$second" 1e-2
 good export --checkpoint=whole whole-units.safetensors
+"$TRAINER" export --checkpoint=whole whole.npz >out 2>err
+grep -qF 'whole.npz takes (x - mean) / deviation of each feature' err || fail "export said: $(cat err)"
 near 'what an exported network says' \
     "$(python3 read.py says whole-units.safetensors "$(head -n 1 rows.csv)")" "$first" 1e-2
 if "$TRAINER" export --checkpoint=whole whole.onnx >out 2>err; then # a build with protobuf-c
@@ -257,5 +259,5 @@ refused 2 '--target-accuracy=0.5: npz:file=one.npz has numbers to predict, expec
     --dataset=npz:file=one.npz --target-accuracy=0.5
 refused 2 'npz: examples \[3\] in 4 labels, expected \[3\] in 1 value, what the network was trained on$' \
     evaluate --checkpoint=one --dataset=npz:file=labels.npz
-refused 2 'one: the network says no classes' show --inline --checkpoint=one
+refused 2 'one: expected --only=filters, as the network predicts no classes' show --inline --checkpoint=one
 exit $((failures > 0))

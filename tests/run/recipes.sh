@@ -9,7 +9,7 @@ set -u
 
 recipe() { # model: its options, as listed
     "$TRAINER" list model/"$1" | sed -n '/^  trains well with: /,$p' | sed 's/^  trains well with://' |
-        tr -s ' \n' ' '
+        tr -s ' \n' ' ' | sed 's/;.*//'
 }
 
 says() { # model, option: the recipe's value
@@ -54,6 +54,30 @@ good --model=cnn $tiny --clip=3 --replace --out=run
     fail "cnn: what is the recipe's and what was typed: $(cat out)"
 good --model=cnn $tiny --decay=0.25 --replace --out=run
 grep -qx 'with --decay=0.25' out || fail "cnn: typed against its recipe: $(cat out)"
+
+# --- numbers to predict ---
+awk 'BEGIN {
+    srand(7)
+    print "a,b,c,y"
+    for (i = 0; i < 400; i++) {
+        a = rand(); b = rand(); c = rand()
+        print a "," b "," c "," 1000 + 300 * a - 200 * b + 100 * c
+    }
+}' >numbers.csv
+for model in mlp softmax 'layers:dense 32 relu; dense'; do
+    good --model="$model" --dataset=csv:file=numbers.csv,target=y --devices=cpu:0,cpu:1 --threads=1 --quiet \
+        --replace --out=values
+    awk -v r2="$(summary values test_r2)" 'BEGIN { exit !(r2 > 0.95) }' ||
+        fail "$model: R2 $(summary values test_r2) of a sum of three numbers"
+done
+instead=$("$TRAINER" list model/mlp | tr -s ' \n' ' ' | sed -n 's/.*; to predict numbers, --optimizer=//p')
+for option in '' --optimizer=adagrad; do
+    good --model=mlp --dataset=csv:file=numbers.csv,target=y --epochs=1 --devices=cpu:0 $option --quiet \
+        --replace --out=values
+    wanted=${option#*=}
+    [ "$(summary values optimizer)" = "${wanted:-${instead% }}" ] ||
+        fail "mlp predicts numbers with $(summary values optimizer), expected ${wanted:-$instead}"
+done
 
 # --- a comparison, and a cluster whose worker is told nothing ---
 good bench --model=cnn --dataset=digits:take=64 --epochs=1 --devices=cpu:0 --threads=1 --strategies=sync \

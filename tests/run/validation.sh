@@ -106,7 +106,7 @@ read -r epoch epochs <<<"$(look best early/epochs.csv)"
 grep -q "ended early; best by validation: epoch $epoch," out || fail "the early end is not said: $(cat out)"
 before=$(look weights early/model.safetensors)
 train --resume=early --devices=cpu:0,cpu:1 --threads=1
-grep -q 'the run ended early already' err || fail "an early end goes on: $(cat err)"
+grep -q 'epochs ago, and --early-stop=' err || fail "an early end goes on: $(cat err)"
 [ "$(look weights early/model.safetensors)" = "$before" ] || fail "a run that ended early changed its weights"
 train $small --epochs=$((epoch + 1)) --early-stop=3 --out=two
 train --resume=two --epochs=200 --devices=cpu:0,cpu:1 --threads=1
