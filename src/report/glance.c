@@ -63,10 +63,10 @@ static void write_known(struct html *html, const struct facts *facts) {
 static void write_missing(struct html *html, const struct facts *facts) {
     const long unreadable = facts->epochs.unreadable + facts->steps.unreadable;
     if (!facts->has_summary)
-        html_element(
-            html, "p class=\"note\"",
-            "There is no summary.json: the run is still running, was killed or failed. The page shows "
-            "what its tables have so far.");
+        html_element(html, "p class=\"note\"",
+                     "There is no summary.json: the run is still running, was killed or failed, or it was "
+                     "imported and "
+                     "has not been trained since. The page shows what its tables have so far.");
     if (facts->epochs.count == 0)
         html_element(html, "p class=\"note\"",
                      "epochs.csv has no epoch or is not there: the page has no curves.");

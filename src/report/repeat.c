@@ -277,5 +277,9 @@ void write_command_note(struct html *html, const struct facts *facts) {
              "added by hand. ");
     if (!facts->has_summary)
         html_put(html, "Devices and threads must be added, too, as there is no summary.json. ");
+    if (facts_resumed(facts))
+        html_put(html,
+                 "The run was resumed: these are the settings of its last part, and earlier parts may have "
+                 "had others. ");
     html_put(html, "</p>\n");
 }

@@ -282,6 +282,11 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
     if (config->batch > stream.examples && run->resumes && !typed->given.batch && !typed->given.dataset)
         return error_set(error, ERROR_FILE, "%s: batch=%d: expected at most %d, the training examples of %s",
                          config->resume, config->batch, stream.examples, setup->dataset.name);
+    if (config->batch > stream.examples && !typed->given.batch && config->batch_total == 0)
+        return error_set(error, ERROR_USAGE,
+                         "%s: found %d training examples, expected at least the default batch of %d; "
+                         "--batch=N makes it smaller",
+                         setup->dataset.name, stream.examples, config->batch);
     if (config->batch > stream.examples)
         return error_set(error, ERROR_USAGE, "--batch=%d: expected at most %d, the training examples of %s",
                          config->batch, stream.examples, setup->dataset.name);

@@ -300,6 +300,8 @@ train --devices=cpu:0 --epochs=2 --out=parts
 "$TRAINER" --quiet --resume=parts --devices=cpu:0 --epochs=4 >/dev/null 2>err || fail "resume: $(cat err)"
 report parts/report.html parts
 grep -q 'The run was resumed' parts/report.html || fail "nothing says that the run was resumed"
+grep -q 'these are the settings of its last part' parts/report.html ||
+    fail "the command of a run that was resumed is said to be that of all of it"
 ! grep -q 'The run was resumed' async/report.html || fail "a run that was not resumed is said to be"
 train --devices=cpu:0 --epochs=1 --outputs=csv --replace --out=parts
 [ ! -e parts/report.html ] || fail "the page of a run that was replaced stays"

@@ -202,7 +202,7 @@ static void step(struct bench *bench, enum way way, int shares, long number, con
         if (way == WAY_APPLY) (void)shard_apply(shard, given[0]);
         if (way == WAY_OWN) shard_step_own(shard, own, given[0], number);
         for (int k = 0; way == WAY_SHARES && k < shares; k++) shard_step_share(shard, k % WORKERS, k, shares);
-        if (way == WAY_SHARES) shard_end_round(shard, number);
+        if (way == WAY_SHARES) shard_end_round(shard, atomic_load(&shard->version) + 1);
     }
     for (int w = 0; w < count; w++) atomic_store(&given[w]->left, 0);
 }
