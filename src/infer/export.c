@@ -1,6 +1,7 @@
 /* See export.h. */
 #include "export.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "../base/text.h"
@@ -69,7 +70,10 @@ static void say_left_out(const char *path, const struct keras_training *training
 static void say_inputs(const struct format *format, const char *path, const struct restored *restored) {
     const char *name = format->plugin.name;
     char words[400];
-    if (!restored->deviation || strcmp(name, "safetensors") == 0) return;
+    bool any = false;
+    for (int f = 0; restored->deviation && f < restored->features; f++)
+        any = any || fabsf(restored->mean[f]) > 0.0f || fabsf(restored->deviation[f] - 1.0f) > 0.0f;
+    if (!any || strcmp(name, "safetensors") == 0) return;
     snprintf(words, sizeof words,
              "%.200s takes (x - mean) / deviation of each feature; both are in the metadata of %s", path,
              strcmp(name, "onnx") == 0 ? "the file" : "the run's model.safetensors");

@@ -85,7 +85,7 @@ runs --dataset="csv:file=table.csv,columns=town,embedding=2,test=0.3" --model=ml
 [ $code -eq 0 ] || fail "categories alone: $(cat err)"
 runs predict --checkpoint=town rows.csv
 [ "$(wc -l <out)" -eq 5 ] || fail "categories alone: $(cat out err)"
-"$TRAINER" export --checkpoint=town town.npz >out 2>err || fail "export: exit code $?: $(cat err)"
+good export --checkpoint=town town.npz
 
 # --- two processes ---
 repeatable= # where a build has a GPU's kernels, which are not repeatable by themselves
