@@ -268,7 +268,8 @@ static void test_wrong_networks(void) {
          "layer 1 (conv): conv2d: windows of 9x9 do not fit into images of 5x5"},
         {"a = dense 3; b = dense 4; add a b; dense",
          "layer 3 (add): [3, 3] and [3, 4], expected inputs of one shape"},
-        {"dense 5", "layer 1 (dense): the network has 5 outputs, expected 3, one per class or value of the data set: end with dense"},
+        {"dense 5", "layer 1 (dense): the network has 5 outputs, expected 3, one per class or value of the "
+                    "data set: end with dense"},
         {"relu", "layer 1 (relu): it gives [3, 5, 5, 2], expected [batch, 3]"},
         {"a = dense 3; concat a axis=0; dense", "layer 2 (concat): axis 0 is the batch, expected another"},
         {"a = dense 3; b = dense 4; multiply a b; dense",
