@@ -102,15 +102,7 @@ int dataset_expect(const struct dataset *dataset, const struct shape *shape, enu
                      outputs, task_outputs(task, outputs));
 }
 
-/* Of a text that is longer. */
-struct piece_of_text {
-    const char *at;
-    size_t bytes;
-};
-
-static int shown(const struct piece_of_text *piece) {
-    return piece->bytes < 60 ? (int)piece->bytes : 60;
-}
+enum { NAME_SHOWN = 60 };
 
 static bool is_number(const char *name, size_t bytes, int number) {
     char text[16];
@@ -118,44 +110,47 @@ static bool is_number(const char *name, size_t bytes, int number) {
     return (size_t)count == bytes && memcmp(name, text, bytes) == 0;
 }
 
-/* The first name that another has in its place, which is *other; count: there is none, or there are not as
- * many others. */
-static int find_other(char *const *names, int count, const char *text, bool numbered,
-                      struct piece_of_text *other) {
-    int i = 0, named = 1;
+/* Where in the text, names with a tab between two, the first is that another has here: names[*place]. NULL:
+ * there is none, or there are not as many. numbered: what is called by its number may be called anything. */
+static const char *find_other(char *const *names, int count, const char *text, bool numbered, int *place) {
+    int named = 1;
     for (const char *at = text; *at; at++) named += *at == '\t';
-    if (named != count) return count;
-    for (const char *at = text; i < count; i++) {
-        const size_t bytes = strcspn(at, "\t"), own = strlen(names[i]);
-        *other = (struct piece_of_text){at, bytes};
-        const bool unnamed = numbered && (is_number(at, bytes, i) || is_number(names[i], own, i));
-        if (!unnamed && (own != bytes || memcmp(names[i], at, bytes) != 0)) break;
-        at += bytes + (at[bytes] == '\t');
+    if (named != count) return NULL;
+    for (*place = 0; *place < count; (*place)++) {
+        const size_t bytes = strcspn(text, "\t"), own = strlen(names[*place]);
+        const bool unnamed =
+            numbered && (is_number(text, bytes, *place) || is_number(names[*place], own, *place));
+        if (!unnamed && (own != bytes || memcmp(names[*place], text, bytes) != 0)) return text;
+        text += bytes + (text[bytes] == '\t');
     }
-    return i;
+    return NULL;
+}
+
+static int shown(const char *name) {
+    const size_t bytes = strcspn(name, "\t");
+    return bytes < NAME_SHOWN ? (int)bytes : NAME_SHOWN;
 }
 
 int dataset_expect_names(const struct dataset *dataset, const char *classes, const char *features,
                          struct error *error) {
-    struct piece_of_text other;
-    const bool named = classes && dataset->class_names;
-    const int class =
-        named ? find_other(dataset->class_names, dataset->classes, classes, true, &other) : dataset->classes;
-    if (class < dataset->classes)
+    const char *other = NULL;
+    int at = 0;
+    if (classes && dataset->class_names)
+        other = find_other(dataset->class_names, dataset->classes, classes, true, &at);
+    if (other)
         return error_set(
             error, ERROR_USAGE,
             "%s: found \"%.60s\" among the %s, expected \"%.*s\" in its place, as in what the network "
             "was trained on",
-            dataset->name, dataset->class_names[class], task_outputs(dataset->task, 2), shown(&other),
-            other.at);
-    const int all = features && dataset->feature_names ? dataset->train.features : 0;
-    const int feature = all > 0 ? find_other(dataset->feature_names, all, features, false, &other) : 0;
-    if (feature == all) return OK;
+            dataset->name, dataset->class_names[at], task_outputs(dataset->task, 2), shown(other), other);
+    if (features && dataset->feature_names)
+        other = find_other(dataset->feature_names, dataset->train.features, features, false, &at);
+    if (!other) return OK;
     return error_set(
         error, ERROR_USAGE,
         "%s: feature %d is \"%.60s\", expected \"%.*s\": other columns, or in another order, than those "
         "that the network was trained on",
-        dataset->name, feature + 1, dataset->feature_names[feature], shown(&other), other.at);
+        dataset->name, at + 1, dataset->feature_names[at], shown(other), other);
 }
 
 /* path = folder/name or folder/name.gz, whichever is there. */

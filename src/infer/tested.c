@@ -89,38 +89,38 @@ static int check(const struct tested *tested, const struct restored *restored, s
         "--part=validation: there are no such examples, as the training held none out (--validation)");
 }
 
+/* *out = rows[count][width] in the units `there`, of the network, where they have the units `here`. */
+static int change_units(const float *rows, int count, int width, const struct units *here,
+                        const struct units *there, float **out, struct error *error) {
+    const size_t numbers = (size_t)count * (size_t)width;
+    RETURN_IF(memory_array(out, numbers, "numbers in other units", error));
+    for (size_t i = 0, c = 0; i < numbers; i++, c = (c + 1) % (size_t)width)
+        (*out)[i] = here->deviation ? rows[i] * here->deviation[c] + here->mean[c] : rows[i];
+    if (there->deviation) standardize_apply(*out, count, width, there->mean, there->deviation);
+    return OK;
+}
+
 /* Values in the units of the network, which are those of the data set that it was trained on. */
-static int match_units(struct tested *tested, const struct units *units, struct error *error) {
+static int match_values(struct tested *tested, const struct units *units, struct error *error) {
     struct examples *examples = tested->examples;
     const struct units *own = &tested->dataset.units;
-    const int outputs = examples->outputs;
-    const size_t values = (size_t)examples->count * (size_t)outputs;
-    if (tested->dataset.task != TASK_VALUES || units_equal(own, units, outputs)) return OK;
-    RETURN_IF(memory_array(&tested->targets, values, "values in other units", error));
-    for (size_t i = 0, o = 0; i < values; i++, o = (o + 1) % (size_t)outputs)
-        tested->targets[i] =
-            own->deviation ? examples->targets[i] * own->deviation[o] + own->mean[o] : examples->targets[i];
-    if (units->deviation)
-        standardize_apply(tested->targets, examples->count, outputs, units->mean, units->deviation);
+    if (tested->dataset.task != TASK_VALUES || units_equal(own, units, examples->outputs)) return OK;
+    RETURN_IF(change_units(examples->targets, examples->count, examples->outputs, own, units,
+                           &tested->targets, error));
     examples->targets = tested->targets;
     return OK;
 }
 
-/* Features as the network was trained on them: brought to mean 0 and deviation 1 by the numbers of that data
- * set, not by those of this one. Where they were not, or are not here, the choice of the data set says so. */
+/* Features likewise. Where they have no units there or here, the settings of the data set say so. */
 static int match_features(struct tested *tested, const struct restored *restored, struct error *error) {
     struct examples *examples = tested->examples;
-    const struct dataset *own = &tested->dataset;
-    const size_t features = (size_t)examples->features, numbers = (size_t)examples->count * features;
-    if (!own->deviation || !restored->deviation || !examples->floats || examples->checked ||
-        (memcmp(own->mean, restored->mean, features * sizeof(float)) == 0 &&
-         memcmp(own->deviation, restored->deviation, features * sizeof(float)) == 0))
+    const struct units own = {.mean = tested->dataset.mean, .deviation = tested->dataset.deviation},
+                       there = {.mean = restored->mean, .deviation = restored->deviation};
+    if (!own.deviation || !there.deviation || !examples->floats || examples->checked ||
+        units_equal(&own, &there, examples->features))
         return OK;
-    RETURN_IF(memory_array(&tested->features, numbers, "features in other units", error));
-    for (size_t i = 0, f = 0; i < numbers; i++, f = (f + 1) % features)
-        tested->features[i] = examples->floats[i] * own->deviation[f] + own->mean[f];
-    standardize_apply(tested->features, examples->count, examples->features, restored->mean,
-                      restored->deviation);
+    RETURN_IF(change_units(examples->floats, examples->count, examples->features, &own, &there,
+                           &tested->features, error));
     examples->floats = tested->features;
     return OK;
 }
@@ -141,7 +141,7 @@ int tested_open(struct tested *tested, const struct restored *restored,
     say_differs(safetensors_text(&restored->content, "dataset"), &choice);
     say_changed(restored, &choice, settings->dataset[0] != '\0', &tested->dataset);
     RETURN_IF(match_features(tested, restored, error));
-    return match_units(tested, &restored->units, error);
+    return match_values(tested, &restored->units, error);
 }
 
 void tested_close(struct tested *tested) {
