@@ -252,63 +252,6 @@ static int open_roster(struct run *run, struct error *error) {
     return OK;
 }
 
-/* The steps that each worker has taken in earlier parts. */
-static int open_steps(struct run *run, struct error *error) {
-    const int saved = run->resumes ? resume_workers(&run->checkpoint) : 0;
-    run->steps_count = saved > run->workers ? saved : run->workers;
-    RETURN_IF(memory_array(&run->steps_of_before, run->steps_count, "the workers' steps", error));
-    RETURN_IF(memory_array(&run->steps_of, run->steps_count, "the workers' steps", error));
-    if (run->resumes) resume_steps(&run->checkpoint, run->steps_count, run->steps_of_before);
-    return OK;
-}
-
-static int open_sampler(struct run *run, const struct typed *typed, struct error *error) {
-    const struct setup *setup = &run->setup;
-    const struct config *config = &setup->config;
-    const struct stream stream = {.seed = (uint64_t)config->seed,
-                                  .examples = setup->dataset.train.count,
-                                  .batch = config->batch,
-                                  .workers = run->workers,
-                                  .sharding = (enum data_sharding)config->data_sharding,
-                                  .block = setup->dataset.block,
-                                  .sizes = run->sizes};
-    long *own = NULL, base = 0;
-    if (config->batch_total > stream.examples) {
-        struct error why = {0};
-        error_set(&why, ERROR_USAGE, "--batch-total=%d: expected at most %d, the training examples of %s",
-                  config->batch_total, stream.examples, setup->dataset.name);
-        return run_blame(ERROR_USAGE, run, typed->given.batch_total || typed->given.dataset, &why, error);
-    }
-    if (config->batch > stream.examples && run->resumes && !typed->given.batch && !typed->given.dataset)
-        return error_set(error, ERROR_FILE, "%s: batch=%d: expected at most %d, the training examples of %s",
-                         config->resume, config->batch, stream.examples, setup->dataset.name);
-    if (config->batch > stream.examples && !typed->given.batch && config->batch_total == 0)
-        return error_set(error, ERROR_USAGE,
-                         "%s: found %d training examples, expected at least the default batch of %d; "
-                         "--batch=N makes it smaller",
-                         setup->dataset.name, stream.examples, config->batch);
-    if (config->batch > stream.examples)
-        return error_set(error, ERROR_USAGE, "--batch=%d: expected at most %d, the training examples of %s",
-                         config->batch, stream.examples, setup->dataset.name);
-    if (stream.sharding == SHARDING_SPLIT && stream.examples < run->workers)
-        return error_set(error, ERROR_USAGE, "--data-sharding=split: %d examples for %d workers",
-                         stream.examples, run->workers);
-    RETURN_IF(memory_array(&own, run->workers, "positions", error));
-    if (run->resumes && !run->led)
-        tested_say_changed(&run->checkpoint, config->resume, config->dataset, config->validation,
-                           config->data_slice, stream.examples);
-    if (run->resumes) resume_position(&run->checkpoint, &stream, &base, own);
-    const int code =
-        sampler_open(&run->sampler, &stream, run_traits(run)->rounds, config->epochs, base, own, error);
-    memory_free(own);
-    if (code == OK && config->batch_total > 0) sampler_fill(&run->sampler);
-    if (code != OK || run->present == run->workers) return code;
-    for (int w = 0; w < run->workers; w++)
-        if (run->lost[w]) sampler_bar(&run->sampler, w);
-    sampler_change(&run->sampler, run_traits(run)->rounds);
-    return OK;
-}
-
 /* Where there are several devices, all of them test: an evaluator for each, but one for two replicas on one
  * GPU. In the simulated world one is enough, whose threads are no part of what is simulated. */
 static int open_evaluators(struct run *run, const struct network_settings *settings, struct error *error) {
@@ -491,8 +434,8 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(open_roster(run, error));
     RETURN_IF(run_check_epochs(run, typed->given.epochs, error));
     RETURN_IF(run_open_share(run, typed, error));
-    RETURN_IF(open_sampler(run, typed, error));
-    RETURN_IF(open_steps(run, error));
+    RETURN_IF(run_open_sampler(run, typed, error));
+    RETURN_IF(run_open_steps(run, error));
     while (run->epoch < setup->config.epochs && sampler_reached(&run->sampler, run->epoch)) run->epoch++;
     RETURN_IF(run_open_phase(run, error));
     RETURN_IF(run_open_store(run, error));

@@ -236,6 +236,14 @@ int run_keep_rest(struct run *run, int code, struct run_result *result, struct e
  * was done too early, is undone for that where it can be. What is on devices is in store->host then. */
 bool run_settle_store(struct run *run, long most);
 
+/* --- position.c; likewise --- */
+
+/* The sampler where the run begins. Errors: ERROR_USAGE, ERROR_FILE (a checkpoint's batch): a batch larger
+ * than the training part, or fewer examples than workers that divide them. */
+int run_open_sampler(struct run *run, const struct typed *typed, struct error *error);
+/* The steps that each worker has taken in earlier parts. Errors: memory. */
+int run_open_steps(struct run *run, struct error *error);
+
 /* --- totals.c; likewise --- */
 
 /* missed.c: a line for each --fail and --stall that never came, also when quiet; once the run is over, while
