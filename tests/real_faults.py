@@ -23,6 +23,7 @@ A schedule has a line for each of these; a line that begins with # says nothing:
     latency S                 of the network: seconds, and a random part on top for each piece
     jitter S
     bytes-per-second N        of a connection each way; 0: as many as one likes
+    large 1                   weights and gradients are so many that they move while workers compute
     least N                   so many workers begin, and others join them; without such a line all begin
     late NAME at S            it is started then
     fault WHAT NAME OTHER at S for S
@@ -90,7 +91,7 @@ def read_schedule(path):
                 schedule[words[0]] = words[1]
             else:
                 sys.exit(f"{path}: {line.strip()!r}, expected a line of a schedule")
-    for key in "servers", "workers", "encrypted", "seed", "least":
+    for key in "servers", "workers", "encrypted", "seed", "least", "large":
         schedule[key] = int(schedule.get(key, 0))
     for key in "latency", "jitter", "bytes-per-second":
         schedule[key] = float(schedule[key])
@@ -301,9 +302,10 @@ def epochs_of(schedule):
 
 
 def settings_of(schedule):
-    return ["--quiet", "--dataset=iris", "--model=mlp:hidden=24", f"--batch={BATCH}",
+    hidden = "1500-180" if schedule["large"] else "24"
+    return ["--quiet", "--dataset=iris", f"--model=mlp:hidden={hidden}", f"--batch={BATCH}",
             f"--epochs={epochs_of(schedule)}", "--threads=1", "--optimizer=sgd:rate=0.1",
-            "--kernels=reference", "--outputs=csv,summary", "--strategy=" + schedule["strategy"]]
+            "--kernels=reference", "--outputs=csv,summary", "--overlap=on", "--strategy=" + schedule["strategy"]]
 
 
 # --- what goes wrong ---

@@ -77,6 +77,7 @@ static inline void type_settings(struct simulated_cluster *all, struct process *
                                               {"kernels", "reference"},
                                               {"threads", "1"},
                                               {"outputs", "csv"},
+                                              {"overlap", "on"},
                                               {"timeout", "20"},
                                               {"start-timeout", "60"}};
     char out[128], devices[64] = "";

@@ -13,7 +13,8 @@
  * kernel copies lies as in memory: where the target is up to 31 bytes ahead of the source, modulo a page, an
  * AMD Zen 3 copies a tenth of the bytes per second (docs/measurements/speed.md). Checksums are CRC-32C. A bit
  * that changed on the way is an error, in a header before its length is believed, in a payload once all of it
- * is there: until then nobody uses what was read of it.
+ * is there: until then nobody uses what was read of it, but for a worker that computes with the weights that
+ * have come already (batch.c), and gives what it has computed to nobody.
  *
  * All numbers are little-endian. The receiver limits a payload's length before it allocates memory for it,
  * so a peer cannot make it allocate more. Payloads are floats as they lie in memory, or fields that the
@@ -28,7 +29,7 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 12, FRAME_HEADER_BYTES = 64 };
+enum { FRAME_VERSION = 13, FRAME_HEADER_BYTES = 64 };
 
 /* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \
@@ -59,7 +60,8 @@ enum { FRAME_VERSION = 12, FRAME_HEADER_BYTES = 64 };
         row(CHANGE, "a change")        /* leader to follower: the next segment is another strategy's */      \
         row(LINK, "a link's address")  /* either: where it is over UCX (upgrade.h) */                        \
         row(ADMIT, "an admission") /* leader to follower, at a pause: who takes which place; its answer */   \
-        row(LOST, "a loss")        /* follower to leader: it has lost the worker that the flags are */
+        row(LOST, "a loss")        /* follower to leader: it has lost the worker that the flags are */       \
+        row(PART, "a part of a gradient") /* worker, while it computes; flags: which one (batch.c) */
 
 enum frame_type {
     FRAME_NONE,

@@ -230,6 +230,39 @@ static int read_packed(struct peer *peer, struct frame_header *header, float *gr
     return packed_read_gradient(&peer->packed, count, gradient, endpoint_name(peer->endpoint), error);
 }
 
+/* What comes of a gradient while the rest is computed, from the end of the slice on. *left: floats from its
+ * beginning that have not come yet; header: of the first frame, then of the one behind the parts. */
+static int read_parts(struct host *host, struct peer *peer, const struct request *request,
+                      struct frame_header *header, float *gradient, size_t *left, double timeout_s,
+                      struct error *error) {
+    const char *name = endpoint_name(peer->endpoint);
+    uint8_t head[LOSS_BYTES];
+    float none;
+    for (uint32_t part = 1; header->type == FRAME_PART; part++) {
+        const uint64_t bytes = header->bytes - LOSS_BYTES;
+        if (packed_is_on(&peer->packed) || peer->sums)
+            return error_set(error, ERROR_PEER, "%s: part %u of a gradient, expected none", name,
+                             header->flags);
+        if (header->flags != part)
+            return error_set(error, ERROR_PEER, "%s: part %u of a gradient, expected part %u", name,
+                             header->flags, part);
+        if (header->bytes <= LOSS_BYTES || bytes > *left * sizeof *gradient || bytes % sizeof *gradient != 0)
+            return error_set(
+                error, ERROR_PEER,
+                "%s: part %u of a gradient has %llu bytes, expected %d and whole numbers, at most %zu "
+                "bytes",
+                name, part, (unsigned long long)header->bytes, LOSS_BYTES, *left * sizeof *gradient);
+        *left -= (size_t)bytes / sizeof *gradient;
+        RETURN_IF(frame_read_part(peer->endpoint, header, head, LOSS_BYTES, timeout_s, error));
+        RETURN_IF(frame_read_part(peer->endpoint, header, gradient + *left, (size_t)bytes, timeout_s, error));
+        RETURN_IF(answer_get(&none, request, head, name, error));
+        const uint64_t limit = LOSS_BYTES + *left * sizeof *gradient;
+        RETURN_IF(read_word(host, peer, "a gradient", limit > LAST_WORDS_BYTES ? limit : LAST_WORDS_BYTES,
+                            header, timeout_s, error));
+    }
+    return OK;
+}
+
 /* The answer's head, and the gradient behind it. */
 static int read_gradient(struct peer *peer, struct frame_header *header, uint8_t answer[LOSS_BYTES],
                          float *gradient, size_t floats, double timeout_s, struct error *error) {
@@ -256,9 +289,11 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
     peer->cut = code != OK;
     if (code != OK) return after_leave(host, peer, timeout_s, error);
     if (code == OK) code = read_word(host, peer, "a gradient", most, &header, timeout_s, error);
+    size_t left = floats;
+    if (code == OK) code = read_parts(host, peer, request, &header, gradient, &left, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
-    if (code == OK) code = read_gradient(peer, &header, answer, gradient, floats, timeout_s, error);
+    if (code == OK) code = read_gradient(peer, &header, answer, gradient, left, timeout_s, error);
     if (code != OK) return host_blame(peer->endpoint, peer->name, error);
     return answer_get(loss, request, answer, peer->name, error);
 }

@@ -19,7 +19,7 @@ int remote_read_words(struct remote *remote, struct remote_host *host, char word
     return frame_read_payload(host->endpoint, &host->header, words, remote->timeout_s, error);
 }
 
-static int read_finish(struct remote *remote, struct remote_host *host, struct finish *finish,
+int remote_read_finish(struct remote *remote, struct remote_host *host, struct finish *finish,
                        struct error *error) {
     uint8_t bytes[FINISH_BYTES];
     const char *peer = endpoint_name(host->endpoint);
@@ -42,7 +42,7 @@ int remote_read_end(struct remote *remote, struct remote_host *host, struct erro
         remote->over = remote->over || host->header.flags != FAILURE_FOR_NOW;
         return error_set(error, ERROR_PEER, "%s refuses: %s", peer, words);
     case FRAME_GOODBYE:
-        RETURN_IF(read_finish(remote, host, &finish, error));
+        RETURN_IF(remote_read_finish(remote, host, &finish, error));
         remote->over = remote->over || (host == remote->hosts && finish.code != ERROR_PEER);
         return error_set(error, ERROR_PEER, "%s ended: %s", peer, finish.words);
     default:
@@ -73,6 +73,7 @@ void remote_close(struct remote *remote) {
         endpoint_close(remote->hosts[h].endpoint);
     }
     memory_free(remote->hosts);
+    memory_free(remote->parts);
     memory_free(remote->transfers);
     *remote = (struct remote){0};
 }
@@ -85,10 +86,6 @@ static double timeout_with(const struct remote *remote, int host) {
     const int last = remote->count - 1;
     if (last == 0) return remote->timeout_s;
     return remote->timeout_s * (1.0 + (double)(last - host) / (3.0 * last));
-}
-
-static size_t slice_bytes(const struct remote_host *host) {
-    return (size_t)(host->welcome.end - host->welcome.begin) * sizeof(float);
 }
 
 /* The last message of a host that sends no more: why it ended, after what it sent before. False: it says
@@ -113,8 +110,7 @@ static bool read_last(struct remote *remote, struct remote_host *host, struct er
     return false;
 }
 
-/* A connection has failed. Mostly the other end has said why, or another host says it, the leader first. */
-static int ask_why(struct remote *remote, int code, struct error *error) {
+int remote_ask_why(struct remote *remote, int code, struct error *error) {
     const double until = world_now(remote->world) + LAST_WORD_S;
     if (code != ERROR_PEER) return code;
     while (true) {
@@ -149,17 +145,17 @@ static int look_at(struct remote *remote, struct remote_host *host, struct error
     if (speaks && header.type == FRAME_GOODBYE && host != remote->hosts) {
         RETURN_IF(
             frame_read_header(host->endpoint, "a goodbye", FINISH_BYTES, &host->header, LAST_WORD_S, error));
-        RETURN_IF(read_finish(remote, host, &finish, error));
+        RETURN_IF(remote_read_finish(remote, host, &finish, error));
         host->done = finish.code == OK;
         if (host->done) return OK;
         return error_set(error, ERROR_PEER, "%s ended: %s", endpoint_name(host->endpoint), finish.words);
     }
     if (!ended && !(speaks && header.type == FRAME_FAILURE)) return OK;
     if (count > 0 && read_last(remote, host, error)) return error->code;
-    return ask_why(remote,
-                   error_set(error, ERROR_PEER, "%s: the connection was closed by the peer",
-                             endpoint_name(host->endpoint)),
-                   error);
+    return remote_ask_why(remote,
+                          error_set(error, ERROR_PEER, "%s: the connection was closed by the peer",
+                                    endpoint_name(host->endpoint)),
+                          error);
 }
 
 static int look_at_others(struct remote *remote, int awaited, struct error *error) {
@@ -171,7 +167,7 @@ static int look_at_others(struct remote *remote, int awaited, struct error *erro
 static int beat_others(struct remote *remote, int awaited, struct error *error) {
     for (int h = 0; h < remote->count; h++)
         if (h != awaited && !remote->hosts[h].done)
-            RETURN_IF(ask_why(
+            RETURN_IF(remote_ask_why(
                 remote,
                 frame_write(remote->hosts[h].endpoint, FRAME_HEARTBEAT, 0, NULL, 0, remote->timeout_s, error),
                 error));
@@ -224,19 +220,18 @@ static int await_host(struct remote *remote, int host, const char *what, bool *l
 static int say_owed(struct remote *remote, struct error *error) {
     for (int h = 0; h < remote->count; h++) {
         const struct remote_host *host = &remote->hosts[h];
-        const struct piece piece = {host->packed.kept, slice_bytes(host)};
+        const struct piece piece = {host->packed.kept, remote_slice_bytes(host)};
         if (!packed_is_on(&host->packed)) continue;
-        RETURN_IF(ask_why(
+        RETURN_IF(remote_ask_why(
             remote, frame_write(host->endpoint, FRAME_OWED, 0, &piece, 1, remote->timeout_s, error), error));
         memset(host->packed.kept, 0, piece.bytes);
     }
     return OK;
 }
 
-/* The slice's part of the worker's copies. */
-static int own_pieces(const struct remote *remote, const struct remote_host *host, struct piece *pieces) {
+int remote_own_pieces(const struct remote *remote, const struct remote_host *host, struct piece *pieces) {
     for (int v = 0; v < remote->own.count; v++)
-        pieces[v] = (struct piece){remote->own.vector[v].at + host->welcome.begin, slice_bytes(host)};
+        pieces[v] = (struct piece){remote->own.vector[v].at + host->welcome.begin, remote_slice_bytes(host)};
     return remote->own.count;
 }
 
@@ -245,10 +240,10 @@ static int give_own(struct remote *remote, struct error *error) {
     struct piece pieces[STATE_VECTORS];
     for (int h = 0; h < remote->count && remote->behind; h++) {
         const struct remote_host *host = &remote->hosts[h];
-        const int count = own_pieces(remote, host, pieces);
-        RETURN_IF(ask_why(remote,
-                          frame_write(host->endpoint, FRAME_OWN, 0, pieces, count, remote->timeout_s, error),
-                          error));
+        const int count = remote_own_pieces(remote, host, pieces);
+        RETURN_IF(remote_ask_why(
+            remote, frame_write(host->endpoint, FRAME_OWN, 0, pieces, count, remote->timeout_s, error),
+            error));
     }
     remote->behind = false;
     return OK;
@@ -265,8 +260,7 @@ static void leave(struct remote *remote) {
     remote->left = true;
 }
 
-/* Where this worker has nothing in hand that the hosts do not have. */
-static int await_or_leave(struct remote *remote, int host, const char *what, bool *left,
+int remote_await_or_leave(struct remote *remote, int host, const char *what, bool *left,
                           struct error *error) {
     *left = false;
     RETURN_IF(await_host(remote, host, what, remote->settings.may_leave ? left : NULL, error));
@@ -279,17 +273,17 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
     struct remote_host *leader = &remote->hosts[0];
     *over = wants_to_leave(remote);
     if (*over) leave(remote);
-    if (!*over) RETURN_IF(await_or_leave(remote, 0, "a batch's number", over, error));
+    if (!*over) RETURN_IF(remote_await_or_leave(remote, 0, "a batch's number", over, error));
     if (*over) return OK;
     RETURN_IF(frame_read_header(leader->endpoint, "a batch's number", FINISH_BYTES, &leader->header,
                                 remote->timeout_s, error));
     *over = leader->header.type == FRAME_GOODBYE;
-    if (*over) return read_finish(remote, leader, finish, error);
+    if (*over) return remote_read_finish(remote, leader, finish, error);
     RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, &remote->examples, remote->timeout_s,
                         error));
     remote->number = *number;
     for (int h = 1; h < remote->count; h++)
-        RETURN_IF(ask_why(
+        RETURN_IF(remote_ask_why(
             remote,
             next_write(remote->hosts[h].endpoint, *next, *number, remote->examples, remote->timeout_s, error),
             error));
@@ -303,185 +297,11 @@ int remote_next(struct remote *remote, enum next *next, long *number, bool *over
     return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
-/* What was begun, from all at once. */
-static int receive_all(struct remote *remote, struct error *error) {
-    const int count = remote->transfer_count;
-    remote->transfer_count = 0;
-    if (count == 0) return OK;
-    return ask_why(remote, endpoints_exchange(remote->transfers, count, remote->timeout_s, error), error);
-}
-
-static struct transfer *begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
-    struct transfer *transfer = &remote->transfers[remote->transfer_count++];
-    *transfer = (struct transfer){
-        .endpoint = remote->hosts[host].endpoint, .awaits = "weights", .buffer = buffer, .bytes = bytes};
-    return transfer;
-}
-
-/* Of the payload behind host->header. */
-static void begin_part(struct remote *remote, int host, void *buffer, size_t bytes) {
-    begin_receive(remote, host, buffer, bytes)->sum =
-        frame_sum(remote->hosts[host].endpoint, &remote->hosts[host].header);
-}
-
-static bool is_packed(const struct remote_host *host) {
-    return packed_is_on(&host->packed) && (host->header.flags & FRAME_PACKED);
-}
-
-/* Packed weights may be shorter; unpacked ones have what is owed behind them, where that is so. */
-static int check_weights(const struct remote *remote, struct remote_host *host, struct error *error) {
-    const size_t slice = slice_bytes(host);
-    const uint32_t flags = host->header.flags;
-    host->steps = remote->own.count > 0 && (flags & FRAME_STEP);
-    host->gives = host->steps && (flags & FRAME_GIVE);
-    host->sums = host->welcome.root >= 0 && (flags & FRAME_SUM);
-    if (host->steps) {
-        const uint64_t taken = flags & FRAME_TAKE ? (uint64_t)remote->own.count * slice : 0;
-        return frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, REQUEST_BYTES + taken, error);
-    }
-    uint64_t bytes = REQUEST_BYTES + (packed_is_on(&host->packed) ? 2 * slice : slice);
-    if (is_packed(host)) {
-        const uint64_t most = REQUEST_BYTES + host->packed.compress.bytes;
-        bytes = host->header.bytes < REQUEST_BYTES || host->header.bytes > most ? most : host->header.bytes;
-    }
-    return frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, bytes, error);
-}
-
-static int read_headers(struct remote *remote, bool *over, struct finish *finish, struct error *error) {
-    *over = false;
-    for (int h = 0; h < remote->count && !*over; h++)
-        RETURN_IF(await_or_leave(remote, h, "weights", over, error));
-    if (*over) return OK;
-    for (int h = 0; h < remote->count; h++)
-        begin_receive(remote, h, remote->hosts[h].head, FRAME_HEADER_BYTES);
-    RETURN_IF(receive_all(remote, error));
-    for (int h = 0; h < remote->count; h++) {
-        struct remote_host *host = &remote->hosts[h];
-        const uint64_t bytes =
-            REQUEST_BYTES + STATE_VECTORS * slice_bytes(host) + (uint64_t)host->packed.compress.bytes;
-        const uint64_t limit = bytes > FINISH_BYTES ? bytes : FINISH_BYTES;
-        RETURN_IF(
-            frame_unpack_header(&host->header, host->head, limit, endpoint_name(host->endpoint), error));
-        *over = h == 0 && host->header.type == FRAME_GOODBYE;
-        if (*over) return read_finish(remote, host, finish, error);
-        if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
-            return remote_read_end(remote, host, error);
-        RETURN_IF(check_weights(remote, host, error));
-        if (host->sums != remote->hosts[0].sums)
-            return error_set(error, ERROR_PEER, "%s: weights for a gradient of another kind than %s",
-                             endpoint_name(host->endpoint), endpoint_name(remote->hosts[0].endpoint));
-    }
-    return OK;
-}
-
-/* Of the worker's copies those that hosts have sent, a vector at a time. */
-static int read_own(struct remote *remote, struct error *error) {
-    for (int v = 0; v < remote->own.count; v++) {
-        for (int h = 0; h < remote->count; h++) {
-            const struct remote_host *host = &remote->hosts[h];
-            if (host->steps && (host->header.flags & FRAME_TAKE))
-                begin_part(remote, h, remote->own.vector[v].at + host->welcome.begin, slice_bytes(host));
-        }
-        RETURN_IF(receive_all(remote, error));
-    }
-    return OK;
-}
-
-/* Those of all hosts, packed or not, and what is owed to those that have sent it. */
-static int read_slices(struct remote *remote, float *weights, struct error *error) {
-    for (int h = 0; h < remote->count; h++) {
-        struct remote_host *host = &remote->hosts[h];
-        if (host->steps) continue;
-        if (is_packed(host))
-            begin_part(remote, h, host->packed.bytes, (size_t)host->header.bytes - REQUEST_BYTES);
-        else
-            begin_part(remote, h, weights + host->welcome.begin, slice_bytes(host));
-    }
-    RETURN_IF(receive_all(remote, error));
-    for (int h = 0; h < remote->count; h++) {
-        struct remote_host *host = &remote->hosts[h];
-        if (packed_is_on(&host->packed) && !is_packed(host) && !host->steps)
-            begin_part(remote, h, host->packed.kept, slice_bytes(host));
-    }
-    return receive_all(remote, error);
-}
-
-static int unpack(struct remote_host *host, float *weights, struct error *error) {
-    if (!is_packed(host)) return OK;
-    return packed_read_weights(&host->packed, (size_t)host->header.bytes - REQUEST_BYTES,
-                               weights + host->welcome.begin, endpoint_name(host->endpoint), error);
-}
-
-static int read_weights(struct remote *remote, struct request *request, float *weights, bool *over,
-                        struct finish *finish, struct error *error) {
-    RETURN_IF(read_headers(remote, over, finish, error));
-    if (*over) return OK;
-    for (int h = 0; h < remote->count; h++) begin_part(remote, h, remote->hosts[h].request, REQUEST_BYTES);
-    RETURN_IF(receive_all(remote, error));
-    RETURN_IF(read_own(remote, error));
-    RETURN_IF(read_slices(remote, weights, error));
-    for (int h = remote->count - 1; h >= 0; h--) { /* the leader's stays */
-        const struct endpoint *endpoint = remote->hosts[h].endpoint;
-        RETURN_IF(frame_check(endpoint, &remote->hosts[h].header, error));
-        RETURN_IF(request_get(request, remote->hosts[h].request, endpoint_name(endpoint), error));
-        if (request->number != remote->number)
-            return error_set(error, ERROR_PEER, "%s: weights for batch %ld, expected batch %ld",
-                             endpoint_name(endpoint), request->number, remote->number);
-        RETURN_IF(unpack(&remote->hosts[h], weights, error));
-    }
-    return OK;
-}
-
-int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
-                   struct finish *finish, struct error *error) {
-    const int code = read_weights(remote, request, weights, over, finish, error);
-    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
-}
-
-bool remote_steps(const struct remote *remote) {
-    return remote->hosts[0].steps;
-}
-
-bool remote_sums(const struct remote *remote) {
-    return remote->hosts[0].sums;
-}
-
-/* What follows the head of an answer. */
-static int answer_pieces(const struct remote *remote, struct remote_host *host, const float *gradient,
-                         bool stepped, struct piece *pieces) {
-    if (stepped) return host->gives ? own_pieces(remote, host, pieces) : 0;
-    if (host->sums && host->welcome.root != host->welcome.worker) return 0;
-    gradient += host->welcome.begin;
-    pieces[0] = packed_is_on(&host->packed) ? packed_gradient(&host->packed, gradient)
-                                            : (struct piece){gradient, slice_bytes(host)};
-    return 1;
-}
-
-int remote_answer(struct remote *remote, float loss, const float *gradient, bool stepped,
-                  struct error *error) {
-    remote->behind = stepped && !remote->hosts[0].gives;
-    for (int h = 0; h < remote->count; h++) {
-        struct remote_host *host = &remote->hosts[h];
-        const uint32_t packed = packed_is_on(&host->packed) ? FRAME_PACKED : 0;
-        struct frame_header header = {.type = FRAME_GRADIENT, .flags = stepped ? FRAME_STEP : packed};
-        answer_put(loss, host->request, host->answer);
-        host->pieces[0] = (struct piece){host->head, sizeof host->head};
-        host->pieces[1] = (struct piece){host->answer, sizeof host->answer};
-        const int count = 2 + answer_pieces(remote, host, gradient, stepped, host->pieces + 2);
-        frame_seal(&header, host->endpoint, host->pieces + 1, count - 1);
-        frame_pack_header(host->head, &header);
-        remote->transfers[h] = (struct transfer){
-            .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = count};
-    }
-    const int code = ask_why(
-        remote, endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error), error);
-    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
-}
-
 void remote_fail(struct remote *remote, const struct error *why) {
     struct error ignored = {0};
     const struct piece piece = {why->words, strlen(why->words)};
     remote_attend_end(remote);
+    remote_end_parts(remote, LAST_WORD_S, &ignored);
     for (int h = 0; remote->hosts && h < remote->count; h++)
         if (remote->hosts[h].endpoint)
             frame_write(remote->hosts[h].endpoint, FRAME_FAILURE, 0, &piece, 1, LAST_WORD_S, &ignored);

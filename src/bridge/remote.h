@@ -30,6 +30,8 @@ struct remote_host {
     /* Of the batch in hand: the worker steps its copies; and gives them back; or the workers' devices add
      * their gradients. */
     bool steps, gives, sums;
+    size_t left;   /* floats of the slice's gradient, from its beginning, that are in no part yet */
+    uint32_t part; /* so many have begun to go */
 };
 
 /* Is called with a text: whom all are waiting for. */
@@ -57,6 +59,10 @@ struct remote {
     struct remote_host *hosts;  /* [count] the leader first */
     struct transfer *transfers; /* [count] */
     int count, transfer_count;  /* transfer_count: that were begun */
+    bool overlaps;              /* remote_step is called */
+    bool comes;                 /* the weights of the batch in hand do: transfers[count] */
+    const float *gradient;      /* that is sent in parts; borrowed; NULL: it is not */
+    struct transfer *parts;     /* [count] of it, which go */
     const char *server;         /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
     long number; /* of the batch that was assigned last; and its size, as NEXT has it: */
@@ -96,6 +102,17 @@ int remote_next(struct remote *remote, enum next *next, long *number, bool *over
 /* For a batch: weights[floats], and what the leader says of it; or the end. */
 int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
                    struct finish *finish, struct error *error);
+/* Whether weights and gradients are to move while the worker computes, once all have connected: they are
+ * many, and a host is on another machine. On this one the cores that compute would move them; if it is ON,
+ * then too, but not through memory that is shared. */
+enum overlap { OVERLAP_AUTO, OVERLAP_ON, OVERLAP_OFF };
+bool remote_may_overlap(const struct remote *remote, enum overlap overlap);
+/* From now on weights may still be on their way when remote_weights returns, and the gradient[floats], of
+ * which remote_answer gets the whole, is sent in parts; NULL: it is not. */
+void remote_overlap(struct remote *remote, const float *gradient);
+/* Then, before each step of the computation that reads weights[.. until], and after which nothing writes
+ * gradient[from ..] any more: waits for these weights, and sends what can go. Errors: ERROR_PEER. */
+int remote_step(struct remote *remote, size_t until, size_t from, struct error *error);
 /* Whether the worker is to step its copies with the gradient, before it answers. */
 bool remote_steps(const struct remote *remote);
 /* Whether its device is to add the gradient with those of the other workers, before it answers. */

@@ -204,6 +204,19 @@ static bool is_let_in(const struct remote *remote) {
     return false;
 }
 
+static int step(void *argument, size_t until, size_t from, struct error *error) {
+    return remote_step(argument, until, from, error);
+}
+
+/* Weights and gradients move while the device computes. A gradient that is to be clipped is first whole. */
+static void begin_overlap(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct config *config = &run->setup.config;
+    if (remote_may_overlap(&device->remote, (enum overlap)config->overlap) &&
+        replicas_set_step(&run->replicas, device->index, step, &device->remote))
+        remote_overlap(&device->remote, config->clip > 0.0 ? NULL : device->gradient);
+}
+
 static int open_device(struct remote_device *device) {
     struct remote_run *run = device->run;
     struct error *error = &device->error;
@@ -227,6 +240,7 @@ static int open_device(struct remote_device *device) {
     if (run->paces) device->built.each_s = run->paces[device->index].each_s;
     RETURN_IF(remote_ready(&device->remote, &device->built, error));
     RETURN_IF(open_ranked(device));
+    begin_overlap(device);
     return remote_compress(&device->remote, &run->setup.choices.compressor, &run->setup.network.graph.layout,
                            error);
 }

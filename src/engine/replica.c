@@ -298,6 +298,8 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
         float *loss = &replica->turns[replica->turn].losses[m];
         arena_set_before(replica->arena, input->picked ? gather_picked : NULL, &input->built[replica->turn]);
         arena_set_output(replica->arena, network->decayed_loss, loss, sizeof *loss);
+        if (replica->step)
+            RETURN_IF(arena_set_step(replica->arena, replica->step, replica->step_argument, error));
         RETURN_IF(
             program_run(replica->program, replica->arena, weights, m == 0 ? gradient : replica->part, error));
         if (m == 0) continue;
@@ -362,6 +364,15 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
     return memory_array(&replicas->replicas, count, "replicas", error);
 }
 
+bool replicas_set_step(struct replicas *replicas, int worker, arena_step *step, void *argument) {
+    struct replica *replica = &replicas->replicas[worker];
+    if (replicas->groups || replicas->microbatches > 1 || device_apart(&replicas->devices[worker]))
+        return false;
+    replica->step = step;
+    replica->step_argument = argument;
+    return true;
+}
+
 float *replicas_gradient(const struct replicas *replicas, int worker) {
     return replicas->replicas[worker].gradient;
 }
@@ -404,14 +415,15 @@ void replicas_idle(const struct replicas *replicas, double *idle, double *idle_e
 int replicas_reopen(struct replicas *replicas, int worker, const struct network_settings *settings,
                     int examples, struct error *error) {
     struct replica *replica = &replicas->replicas[worker];
-    const int told = replica->told;
+    const struct replica kept = {
+        .told = replica->told, .step = replica->step, .step_argument = replica->step_argument};
     if (!group_close(replica->group))
         return error_set(error, ERROR_DEVICE, "%s hangs", replicas->devices[worker].name);
     give_back(replicas, worker);
     arena_close(replica->arena);
     program_close(replica->program);
     network_close(&replica->resized);
-    *replica = (struct replica){.told = told};
+    *replica = kept;
     replicas_resize(replicas, worker, settings, examples);
     return open_replica(replicas, worker, error);
 }

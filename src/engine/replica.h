@@ -60,6 +60,8 @@ struct replica {
     struct mixing mixing;    /* zeroed where nothing is mixed */
     float *losses;           /* [TURNS, microbatches]; of all turns */
     struct replica_turn turns[TURNS];
+    arena_step *step; /* is called before each of its instructions, or NULL, with: */
+    void *step_argument;
     int turn;   /* of the last run */
     bool ahead; /* they take turns; else there is the first one alone */
     float *weights,
@@ -114,6 +116,10 @@ bool replicas_close(struct replicas *replicas);
  * is recorded there. */
 bool replicas_recording(const struct replicas *replicas, int worker, struct recording_facts *facts);
 struct compute replicas_compute(struct replicas *replicas);
+/* From the next run of the worker on, which is open, its program tells whoever brings the weights that the
+ * run is given, and takes the gradient, how far it is (arena_set_step). Stays when it is reopened. False:
+ * it cannot tell: it computes elsewhere, on several devices, or in micro-batches. */
+bool replicas_set_step(struct replicas *replicas, int worker, arena_step *step, void *argument);
 /* Where a worker's gradient is on its device, [layout floats], while the caller's is elsewhere; else NULL. A
  * run that is handed this memory for the gradient leaves it there. */
 float *replicas_gradient(const struct replicas *replicas, int worker);

@@ -52,6 +52,12 @@ void arena_set_before(struct arena *arena, arena_before *before, void *argument)
  * where the device can and nothing else reads the value. host NULL: no longer. */
 void arena_set_output(struct arena *arena, node n, void *host, size_t bytes);
 
+/* Is called before each instruction of a run, on the thread that runs it: neither this one nor those before
+ * it read weights[until ..], and neither this one nor those after it write gradients[from ..]. Returns once
+ * weights[.. until] may be read. Not for a device that queues what it runs. NULL: nobody is called. */
+typedef int arena_step(void *argument, size_t until, size_t from, struct error *error);
+int arena_set_step(struct arena *arena, arena_step *step, void *argument, struct error *error);
+
 /* Runs every instruction once. weights, gradients: [layout.floats] floats on the device; gradients may be
  * NULL when no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient
  * slab is left alone. On a device that can, what is queued is recorded the first time and replayed from then

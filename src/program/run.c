@@ -31,6 +31,12 @@ struct addresses {
     void *argument;
 };
 
+/* Of the vectors, in floats: what an instruction and those before it read, and what it and those after it
+ * write. */
+struct reach {
+    size_t until, from;
+};
+
 /* What the device replays for these addresses. */
 struct recording {
     struct addresses addresses;
@@ -49,8 +55,11 @@ struct arena {
     struct call *told;            /* which writes the output to its place; NULL: it is copied there */
     struct recording *recordings; /* [RECORDINGS], of which recording_count are there, in a ring */
     int recording_count, recording_next;
-    int recorded_nodes;   /* of the first recording; 0: */
-    char unrecorded[200]; /* why there is none; both written before: */
+    arena_step *step; /* is called before each instruction, or NULL, with: */
+    void *step_argument;
+    struct reach *reaches; /* [instruction_count] once anybody wants to know */
+    int recorded_nodes;    /* of the first recording; 0: */
+    char unrecorded[200];  /* why there is none; both written before: */
     _Atomic bool is_recording_known;
 };
 
@@ -171,6 +180,7 @@ void arena_close(struct arena *arena) {
     const struct device *device = program->device;
     forget_all(arena);
     if (arena->constants) device->backend->release(device, arena->constants);
+    memory_free(arena->reaches);
     memory_free(arena->patches);
     memory_free(arena->calls);
     if (arena->memory) program->device->backend->release(program->device, arena->memory);
@@ -247,6 +257,43 @@ void arena_set_output(struct arena *arena, node n, void *host, size_t bytes) {
     addresses->told_bytes = bytes;
 }
 
+/* Where a value that lies in one of the vectors ends in it, in floats; else 0. */
+static size_t end_in(const struct program *program, node n, enum base base) {
+    const struct value *root = &program->values[program->values[n].root];
+    if (root->place.base != base) return 0;
+    const size_t bytes = shape_count(&root->info.shape) * type_bytes(root->info.type);
+    return (root->place.offset + bytes) / sizeof(float);
+}
+
+static int find_reaches(struct arena *arena, struct error *error) {
+    const struct program *program = arena->program;
+    const int count = program->instruction_count;
+    size_t until = 0, from = 0;
+    RETURN_IF(memory_array(&arena->reaches, count, "what instructions reach", error));
+    for (int s = 0; s < count; s++) {
+        const struct instruction *instruction = &program->instructions[s];
+        for (int i = 0; i < instruction->problem.inputs; i++) {
+            const node operand = program->values[instruction->n].info.input[i];
+            const size_t end = end_in(program, operand, BASE_WEIGHTS);
+            if (end > until) until = end;
+        }
+        arena->reaches[s].until = until;
+    }
+    for (int s = count - 1; s >= 0; s--) {
+        const size_t end = end_in(program, program->instructions[s].n, BASE_GRADIENTS);
+        if (end > from) from = end;
+        arena->reaches[s].from = from;
+    }
+    return OK;
+}
+
+int arena_set_step(struct arena *arena, arena_step *step, void *argument, struct error *error) {
+    assert(!device_apart(arena->program->device) && !arena->program->assigns);
+    arena->step = step;
+    arena->step_argument = argument;
+    return step && !arena->reaches ? find_reaches(arena, error) : OK;
+}
+
 struct call *arena_call(const struct arena *arena, node n) {
     int s = 0;
     while (s < arena->program->instruction_count && arena->program->instructions[s].n != n) s++;
@@ -274,8 +321,12 @@ static int set_slabs(const struct program *program, struct arena *arena, float *
 static int run_steps(const struct program *program, struct arena *arena, struct error *error) {
     if (arena->addresses.before) RETURN_IF(arena->addresses.before(arena->addresses.argument, error));
     RETURN_IF(program_make_forms(program, arena->addresses.weights, arena->memory, error));
-    for (int s = 0; s < program->instruction_count; s++)
+    for (int s = 0; s < program->instruction_count; s++) {
+        if (arena->step)
+            RETURN_IF(
+                arena->step(arena->step_argument, arena->reaches[s].until, arena->reaches[s].from, error));
         RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
+    }
     const struct addresses *addresses = &arena->addresses;
     if (!addresses->told || arena->told) return OK;
     const struct device *device = program->device;

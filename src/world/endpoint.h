@@ -135,11 +135,20 @@ struct transfer {
         size_t seen;   /* bytes moved at the last sign of life */
         double since;  /* its time */
         size_t sends;  /* bytes in all pieces */
-    } cursor;          /* endpoints_exchange alone reads and writes it */
+    } cursor;          /* the calls below alone read and write it */
 };
 
 /* Moves all of it, all peers and both directions at once, so two peers that send each other more than the
  * kernels hold do not lock each other out. Timeout is counted for each peer by itself. */
 int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error);
+
+/* The same beside other work: `begin`, then `move`, which moves what can move at once and never waits, as
+ * often as one likes, and in the end `finish`, which waits for the rest; the timeout is counted from there.
+ * transfer->bytes may change between two calls, down to what has been received. After an error the messages
+ * are given up, as after endpoints_exchange. */
+void endpoints_begin(struct transfer *transfers, int count);
+int endpoints_move(struct transfer *transfers, int count, struct error *error);
+int endpoints_finish(struct transfer *transfers, int count, double timeout_s, struct error *error);
+bool transfer_is_done(const struct transfer *transfer);
 
 #endif

@@ -33,6 +33,10 @@ static bool is_received(const struct transfer *transfer) {
     return transfer->received == transfer->bytes;
 }
 
+bool transfer_is_done(const struct transfer *transfer) {
+    return is_sent(transfer) && is_received(transfer);
+}
+
 /* Steps over `bytes` that the kernel took, and over pieces without any. */
 static void advance(struct transfer *transfer, size_t bytes) {
     transfer->sent += bytes;
@@ -44,13 +48,12 @@ static void advance(struct transfer *transfer, size_t bytes) {
     }
 }
 
-static void start(struct transfer *transfer, double now) {
+static void start(struct transfer *transfer) {
     size_t bytes = 0;
     for (int i = 0; i < transfer->piece_count; i++) bytes += transfer->pieces[i].bytes;
     transfer->sent = transfer->received = 0;
     memset(&transfer->cursor, 0, sizeof transfer->cursor);
     transfer->cursor.sends = bytes;
-    transfer->cursor.since = now;
     advance(transfer, 0);
 }
 
@@ -76,11 +79,13 @@ static int fail_waiting(const struct transfer *transfer, double seconds, struct 
                      transfer->received, transfer->bytes, transfer->awaits, seconds);
 }
 
-/* What stays of messages that will not be completed: the peer would take what follows for the rest. */
-static void cut_off(struct transfer *transfers, int count) {
-    for (int i = 0; i < count; i++)
+/* Where it went wrong, what stays of messages that will not be completed: the peer would take what follows
+ * for the rest. */
+static int cut_off(struct transfer *transfers, int count, int code) {
+    for (int i = 0; i < count && code != OK; i++)
         if (!is_sent(&transfers[i]) && (transfers[i].sent > 0 || transfers[i].endpoint->held > 0))
             atomic_store(&transfers[i].endpoint->cut_off, true);
+    return code;
 }
 
 /* --- moving --- */
@@ -131,7 +136,7 @@ static int move_some(struct transfer *transfers, int count, bool *moved, bool *d
     for (int i = 0; i < count; i++) {
         if (!is_sent(&transfers[i])) RETURN_IF(send_some(&transfers[i], moved, error));
         if (!is_received(&transfers[i])) RETURN_IF(receive_some(&transfers[i], moved, error));
-        *done = *done && is_sent(&transfers[i]) && is_received(&transfers[i]);
+        *done = *done && transfer_is_done(&transfers[i]);
     }
     return OK;
 }
@@ -158,7 +163,7 @@ static int check_timeout(struct transfer *transfers, int count, double now, doub
     for (int i = 0; i < count; i++) {
         struct transfer *transfer = &transfers[i];
         const size_t moved = transfer->sent + transfer->received;
-        if (is_sent(transfer) && is_received(transfer)) continue;
+        if (transfer_is_done(transfer)) continue;
         if (world_stopped(transfer->endpoint->world))
             return fail_moving(transfer, !is_sent(transfer), "stopped while waiting", error);
         if (moved - transfer->cursor.seen >= ENDPOINT_LIFE_BYTES) {
@@ -190,7 +195,7 @@ static void sleep_until_ready(struct transfer *transfers, int count, double seco
     endpoint_poll(transfers[0].endpoint->world, waits, waiting, seconds);
 }
 
-static int exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {
+static int wait_for_rest(struct transfer *transfers, int count, double timeout_s, struct error *error) {
     const struct world *world = transfers[0].endpoint->world;
     while (true) {
         bool moved, done;
@@ -204,13 +209,30 @@ static int exchange(struct transfer *transfers, int count, double timeout_s, str
     }
 }
 
-int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {
+void endpoints_begin(struct transfer *transfers, int count) {
+    for (int i = 0; i < count; i++) start(&transfers[i]);
+}
+
+int endpoints_move(struct transfer *transfers, int count, struct error *error) {
+    bool moved = true, done = false;
+    int code = OK;
+    while (code == OK && moved && !done) code = move_some(transfers, count, &moved, &done, error);
+    return cut_off(transfers, count, code);
+}
+
+int endpoints_finish(struct transfer *transfers, int count, double timeout_s, struct error *error) {
     if (count == 0) return OK;
-    const double begin = world_now(transfers[0].endpoint->world);
-    for (int i = 0; i < count; i++) start(&transfers[i], begin);
-    const int code = exchange(transfers, count, timeout_s, error);
-    if (code != OK) cut_off(transfers, count);
-    return code;
+    const double now = world_now(transfers[0].endpoint->world);
+    for (int i = 0; i < count; i++) {
+        transfers[i].cursor.since = now;
+        transfers[i].cursor.seen = transfers[i].sent + transfers[i].received;
+    }
+    return cut_off(transfers, count, wait_for_rest(transfers, count, timeout_s, error));
+}
+
+int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {
+    endpoints_begin(transfers, count);
+    return endpoints_finish(transfers, count, timeout_s, error);
 }
 
 int endpoint_send(struct endpoint *endpoint, const char *what, const struct piece *pieces, int count,

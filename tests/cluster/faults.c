@@ -23,6 +23,7 @@
 #include "../../src/store/strategy.h"
 
 enum { FEW = 200, SERVERS_MOST = 3, WORKERS_MOST = 8, FAULTS_MOST = 3 };
+enum { LARGE = 13 /* of so many seeds, one */ };
 enum { BATCH = 10, BATCHES = 12 /* of an epoch */, EPOCHS = 2, EPOCHS_JOINED = 16 };
 
 #define TIMEOUT_S 20.0
@@ -50,6 +51,7 @@ struct plan {
     int least; /* workers that begin, and others join them; 0: nobody does */
     double late_s[WORKERS_MOST];
     char range[24];
+    bool large; /* the network: its weights and gradients move while workers compute */
     bool without_disk;
     bool harmless; /* nothing that lasts longer than is waited for */
 };
@@ -148,6 +150,8 @@ static struct plan plan_of(uint64_t seed, const struct joined_by *joined) {
         if (one->what == DAMAGE) one->at_s *= 0.3; /* some of it is to come while they train */
     }
     draw_joins(&plan, seed, joined);
+    plan.large = seed % LARGE == 0;
+    if (plan.large && plan.scenario.network.bytes_per_s > 0.0) plan.scenario.network.bytes_per_s += 1e8;
     judge(&plan);
     return plan;
 }
@@ -243,6 +247,7 @@ static void put_plan(FILE *file, const struct plan *plan) {
             scenario->settings[0][1], scenario->encrypted);
     fprintf(file, "latency %.17g\njitter %.17g\nbytes-per-second %.17g\n", network->latency_s,
             network->jitter_s, network->bytes_per_s);
+    if (plan->large) fprintf(file, "large 1\n");
     if (plan->least > 0) fprintf(file, "least %d\n", plan->least);
     for (int w = 0; w < scenario->workers && plan->least > 0; w++)
         if (plan->late_s[w] > 0.0) fprintf(file, "late worker-%d at %.17g\n", w, plan->late_s[w]);
@@ -292,6 +297,7 @@ static bool get_line(struct plan *plan, const char *key, const char *rest) {
     struct scenario *scenario = &plan->scenario;
     if (strcmp(key, "late") == 0) return get_late(plan, rest);
     if (strcmp(key, "least") == 0) plan->least = atoi(rest);
+    if (strcmp(key, "large") == 0) plan->large = atoi(rest) != 0;
     if (strcmp(key, "fault") == 0) return get_fault(plan, rest);
     if (strcmp(key, "seed") == 0) scenario->seed = strtoull(rest, NULL, 10);
     if (strcmp(key, "servers") == 0) scenario->servers = atoi(rest);
@@ -362,12 +368,17 @@ static void check_end_of(const struct plan *plan, const struct process *process)
           error->words);
 }
 
-static uint64_t weights_of_one_process(const char *strategy, int workers) {
+static const char large_model[] = "mlp:hidden=1500-180"; /* 1.1 MB */
+
+static uint64_t weights_of_one_process(const char *strategy, int workers, bool large) {
     static struct simulated_cluster all;
-    static uint64_t known[2][WORKERS_MOST + 1];
-    uint64_t *hash = &known[strcmp(strategy, "sync") == 0][workers];
+    static uint64_t known[2][2][WORKERS_MOST + 1];
+    uint64_t *hash = &known[strcmp(strategy, "sync") == 0][large][workers];
     if (*hash) return *hash;
-    const struct scenario alone = {.strategy = strategy, .servers = -1, .workers = workers};
+    const struct scenario alone = {.strategy = strategy,
+                                   .servers = -1,
+                                   .workers = workers,
+                                   .settings = {{large ? "model" : NULL, large_model}}};
     cluster_start(&all, &alone);
     cluster_join(&all);
     CHECK(all.processes[0].error.code == OK, "%s", all.processes[0].error.words);
@@ -409,7 +420,8 @@ static void check_done(const struct plan *plan, const struct simulated_cluster *
     const char *strategy = plan->scenario.strategy;
     if (plan->without_disk || plan->least > 0) return; /* where the weights were; with whom they were made */
     if (strcmp(strategy, "sync") == 0 || strcmp(strategy, "local-sgd") == 0)
-        CHECK(cluster_hash_weights(all) == weights_of_one_process(strategy, plan->scenario.workers),
+        CHECK(cluster_hash_weights(all) ==
+                  weights_of_one_process(strategy, plan->scenario.workers, plan->large),
               "not the bits of one process");
 }
 
@@ -462,9 +474,10 @@ static void type(struct scenario *scenario, const char *name, const char *value)
     scenario->settings[free][1] = value;
 }
 
-/* What the plan's cluster is told of who begins it; points into the plan. */
-static void type_joins(struct plan *plan) {
+/* What the plan's cluster is told of its network, and of who begins it; points into the plan. */
+static void type_plan(struct plan *plan) {
     _Static_assert(EPOCHS_JOINED == 16, "as it is typed");
+    if (plan->large) type(&plan->scenario, "model", large_model);
     if (plan->least == 0) return;
     snprintf(plan->range, sizeof plan->range, "%d..%d", plan->least, plan->scenario.workers);
     type(&plan->scenario, "workers", plan->range);
@@ -485,7 +498,7 @@ static struct end run_plan(const struct plan *drawn) {
     struct trouble troubles[FAULTS_MOST];
     struct error error = {0};
     const int failures = check_failures;
-    type_joins(&plan);
+    type_plan(&plan);
     cluster_start(&all, &plan.scenario);
     for (int i = 0; i < plan.count; i++) {
         troubles[i] = (struct trouble){.all = &all, .misfortune = plan.list[i]};

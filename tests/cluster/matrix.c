@@ -165,6 +165,11 @@ int main(void) {
                 variant.value = more[m][1];
                 run_variant(&variant);
             }
+        /* So many weights that they move while workers compute. */
+        variant.workers = 2;
+        variant.setting = "model";
+        variant.value = "mlp:hidden=1500-180";
+        if (whole || strcmp(variant.strategy, "sync") == 0) run_variant(&variant);
     }
     CHECK(shared > 0, "nobody shares memory");
     return check_end();
