@@ -184,10 +184,18 @@ static const char *wrong_with(const struct layer_list *list, int i) {
     return missing_of(layer) ? "an attribute is missing" : NULL;
 }
 
+static bool is_taken(const struct layer_list *list, int layer) {
+    for (int i = layer + 1; i < list->count; i++)
+        for (int k = 0; k < list->layers[i].inputs; k++)
+            if (list->layers[i].input[k] == layer) return true;
+    return false;
+}
+
 int layers_check(const struct layer_list *list, const char *what, int code, struct error *error) {
     if (list->count == 0) return error_set(error, code, "%s: found no layer, expected one or more", what);
     for (int i = 0; i < list->count; i++) {
         const char *wrong = wrong_with(list, i);
+        if (!wrong && i < list->count - 1 && !is_taken(list, i)) wrong = "no later layer takes it";
         if (wrong)
             return error_set(error, code, "%s: layer %d (%s%s%s): %s", what, i + 1, list->layers[i].name,
                              list->layers[i].name[0] ? " = " : "", layer_rows[list->layers[i].kind].name,

@@ -26,17 +26,21 @@ void tested_say_changed(const struct safetensors *checkpoint, const char *who, c
     const char *trained = safetensors_text(checkpoint, "dataset");
     const char *part = safetensors_text(checkpoint, "data-slice");
     const long then = (long)checkpoint_number(checkpoint, "train_examples", examples);
+    const double held = checkpoint_real(checkpoint, "validation", 0.0);
+    const bool same = trained && strcmp(trained, dataset) == 0 && strcmp(part ? part : "all", slice) == 0;
     struct progress progress;
-    if (then < 1 || then == examples || examples == 0 || !trained || strcmp(trained, dataset) != 0 ||
-        strcmp(part ? part : "all", slice) != 0 ||
-        fabs(checkpoint_real(checkpoint, "validation", 0.0) - validation) > 1e-9)
-        return;
     progress_open(&progress, stderr, false);
-    progress_warn(
-        &progress,
-        "%.200s was trained on %ld examples, the training part of %.200s has %ld now: what was trained "
-        "on may be among what is tested",
-        who, then, dataset, examples);
+    if (same && validation > held + 1e-9)
+        progress_warn(&progress,
+                      "%.200s held out %g for validation, and %g is held out now: what was trained on is among "
+                      "what the epochs are judged by",
+                      who, held, validation);
+    else if (same && fabs(held - validation) <= 1e-9 && then >= 1 && then != examples && examples != 0)
+        progress_warn(
+            &progress,
+            "%.200s was trained on %ld examples, the training part of %.200s has %ld now: what was trained "
+            "on may be among what is tested",
+            who, then, dataset, examples);
 }
 
 /* What was typed has nothing held out. */

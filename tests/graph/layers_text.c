@@ -61,6 +61,8 @@ static void test_wrong_texts(void) {
         {"dense 5 relu tanh", "text: line 1, column 14: found \"tanh\" after the activation"},
         {"dense 5 dense 6", "text: line 1, column 9: dense: found the layer \"dense\""},
         {"a = dense 5; a = dense 6", "text: line 1, column 14: the name \"a\" is taken by an earlier layer"},
+        {"a = dense 5; b = relu a; c = tanh a", "text: layer 2 (b = relu): no later layer takes it"},
+        {"dense 5; a = relu input", "text: layer 1 (dense): no later layer takes it"},
         {"relu = dense 5", "text: line 1, column 1: found the name \"relu\""},
         {"same = dense 5", "text: line 1, column 1: found the name \"same\""},
         {"= dense 5", "text: line 1, column 1: found the name \"\""},

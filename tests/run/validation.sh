@@ -69,6 +69,13 @@ grep -qx 'Examples: 240' out || fail "evaluate --part=train counts what was held
 [ $? -eq 2 ] && grep -q 'the training held none out' err ||
     fail "evaluate of a part that is not there: $(cat err)"
 
+# more is held out now: what the epochs are judged by is not new to the network, and that is said
+for share in 0.5 0.25 0.1; do
+    train --resume=held --validation=$share --epochs=4 --out=more-$share
+    said=$(grep -c "held held out 0.25 for validation, and $share is held out now" err)
+    [ "$said" = $([ $share = 0.5 ] && echo 1 || echo 0) ] || fail "--validation=$share: $(cat err)"
+done
+
 # --- the best epoch: that of epochs.csv, kept with all that a checkpoint has ---
 train $small --epochs=12 --validation=0.25 --out=best
 read -r epoch epochs <<<"$(look best best/epochs.csv)"
