@@ -15,7 +15,9 @@ enum { TRAIN, TEST, PARTS };
 struct parts {
     struct csv_part of[PARTS];
     struct columns *columns;
-    long unseen; /* cells of the test part whose value the training part does not have */
+    long unseen;  /* cells of the test part whose value the training part does not have */
+    int counting; /* a column of numbers that only counts the rows, as an index that was written along; or -1
+                   */
 };
 
 static float *row_of(const struct csv_part *part, int row) {
@@ -227,6 +229,36 @@ static void standardize_cells(const struct parts *parts, float *mean, float *dev
     standardize_apply(row_of(test, 0), test->rows, cells, mean, deviation);
 }
 
+/* Whether it has as many whole numbers as there are rows, each once: 0 or 1 and on, in any order, but for
+ * rows that were left out. seen: [rows and those left out + 1] */
+static bool counts_rows(const struct csv_table *table, int cell, bool *seen) {
+    const float last = (float)(table->rows + table->dropped);
+    memset(seen, 0, (size_t)(table->rows + table->dropped + 1) * sizeof *seen);
+    for (int row = 0; row < table->rows; row++) {
+        const float value = csv_cells(table)[(size_t)row * (size_t)table->cells + (size_t)cell];
+        if (!(value >= 0.0f && value <= last) || value != truncf(value) || seen[(size_t)value]) return false;
+        seen[(size_t)value] = true;
+    }
+    return true;
+}
+
+/* Of columns that nobody has chosen; of few rows it may be chance. */
+static int find_counting(struct parts *parts, struct error *error) {
+    enum { LEAST_ROWS = 20 };
+    const struct csv_table *table = parts->of[TRAIN].table;
+    bool *seen;
+    parts->counting = -1;
+    if (table->rows < LEAST_ROWS || (table->format.columns && *table->format.columns)) return OK;
+    RETURN_IF(memory_array(&seen, (size_t)(table->rows + table->dropped + 1), "counted rows", error));
+    for (int c = 0, cell = 0; c < parts->columns->count && parts->counting < 0; c++) {
+        const struct column *column = &parts->columns->at[c];
+        if (column->role == COLUMN_NUMBER && counts_rows(table, cell, seen)) parts->counting = c;
+        cell += column_is_feature(column);
+    }
+    memory_free(seen);
+    return OK;
+}
+
 /* features[] = what the cells have, for each feature of a category `usual`. */
 static void spread(const struct columns *columns, const float *cells, float usual, float *features) {
     for (int c = 0; c < columns->count; c++) {
@@ -328,6 +360,11 @@ static void write_notice(struct dataset *dataset, const struct parts *parts) {
     if (parts->unseen > 0)
         text_item(&text, "; ", "%s: values of the test part that no training example has: %ld cell%s",
                   parts->of[TEST].table->name, parts->unseen, parts->unseen == 1 ? "" : "s");
+    if (parts->counting < 0) return;
+    char name[CSV_COLUMN_BYTES];
+    csv_column(parts->columns, parts->counting, name);
+    text_item(&text, "; ", "%s: column %s counts the rows, and is learnt from; ignore=%s leaves it out",
+              train->name, name, name);
 }
 
 int csv_examples(struct dataset *dataset, const struct csv_part *train, const struct csv_part *test,
@@ -338,6 +375,7 @@ int csv_examples(struct dataset *dataset, const struct csv_part *train, const st
     RETURN_IF(prepare_columns(&parts, error));
     const int features = columns_features(parts.columns);
     RETURN_IF(name_features(dataset, parts.columns, features, error));
+    RETURN_IF(find_counting(&parts, error));
     if (standardize) RETURN_IF(standardize_parts(dataset, &parts, error));
     RETURN_IF(widen(train->table, features, error));
     if (test->table != train->table) RETURN_IF(widen(test->table, features, error));

@@ -246,6 +246,37 @@ static void check_split(const struct folder *folder) {
     CHECK(first_test[0] != first_test[2], "the seed changes nothing");
 }
 
+/* An index that was written along says in which order the rows were, which is no property of them. */
+static void check_counting(const struct folder *folder) {
+    enum { ROWS = 24 };
+    const struct {
+        int first, step, odd; /* row r has first + r * step % ROWS; the last one `odd`, where that is not 0 */
+        const char *settings, *column; /* NULL: nothing is said */
+    } cases[] = {{0, 1, 0, "", "id"},           {1, 5, 0, "", "id"},
+                 {2, 1, 0, "", NULL},           {0, 1, 9, "", NULL},
+                 {0, 1, 99, "", NULL},          {0, 1, 0, ",columns=id", NULL},
+                 {0, 1, 0, ",ignore=id", NULL}, {0, 1, 0, ",header=no,ignore=2", "1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dataset set;
+        struct error error;
+        char text[1000] = "id,size,kind\n", expected[200] = "";
+        for (int r = 0; r < ROWS; r++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%d,%s\n",
+                     cases[i].odd && r == ROWS - 1 ? cases[i].odd : cases[i].first + r * cases[i].step % ROWS,
+                     r % 3, r % 2 ? "x" : "y");
+        const char *at = strstr(cases[i].settings, "header=no") ? strchr(text, '\n') + 1 : text;
+        const int code = open_texts(folder, &set, at, NULL, cases[i].settings, &error);
+        CHECK(code == OK, "case %zu: %s", i, error.words);
+        if (cases[i].column)
+            snprintf(expected, sizeof expected,
+                     "%s: column %s counts the rows, and is learnt from; ignore=%s leaves it out",
+                     folder->train, cases[i].column, cases[i].column);
+        CHECK(strcmp(set.notice, expected) == 0, "case %zu: \"%s\", expected \"%s\"", i, set.notice,
+              expected);
+        dataset_close(&set);
+    }
+}
+
 static void check_dataset_errors(const struct folder *folder) {
     struct dataset set;
     struct error error;
@@ -329,6 +360,7 @@ int main(void) {
         check_texts_alone(&folder);
         check_targets(&folder);
         check_split(&folder);
+        check_counting(&folder);
         check_dataset_errors(&folder);
         check_memory_failures(&folder);
         remove(folder.train);
