@@ -245,6 +245,73 @@ static void test_exchange(void) {
     CHECK(endpoints_exchange(NULL, 0, LONG_S, &error) == OK, "nobody to talk to is fine");
 }
 
+/* --- beside other work --- */
+
+struct sender {
+    struct world *world;
+    struct endpoint *endpoint;
+    double after_s;
+    struct error error;
+};
+
+static void send_later(void *argument) {
+    struct sender *sender = argument;
+    const struct piece piece = {"0123456789", 10};
+    world_sleep(sender->world, sender->after_s);
+    endpoint_send(sender->endpoint, "digits", &piece, 1, LONG_S, &sender->error);
+}
+
+/* A transfer that goes on between waits: as much as is wanted first, and then the rest; what was added goes
+ * behind what was there; only waiting counts, and all of it does. */
+static void test_meanwhile(void) {
+    enum { PART = 6, WAIT_TIMES = 4 };
+    struct wire wire;
+    char got[16] = "", echo[16] = "";
+    struct error *const error = &wire.error;
+    open_wire(&wire, "127.0.0.1");
+    struct piece pieces[2] = {{"abc", 3}, {"defg", 4}};
+    struct transfer transfer = {.endpoint = wire.near,
+                                .sends = "letters",
+                                .pieces = pieces,
+                                .piece_count = 1,
+                                .awaits = "digits",
+                                .buffer = got,
+                                .bytes = 10};
+    endpoints_begin(&transfer, 1);
+    CHECK(endpoints_move(&transfer, 1, error) == OK && transfer.received == 0, "%s", error->words);
+    CHECK(!transfer_is_done(&transfer), "nothing has come");
+    world_sleep(wire.world, WAIT_TIMES * SHORT_S); /* longer than it may be waited for */
+    struct sender sender = {wire.world, wire.far, SHORT_S, {0}};
+    struct world_thread *thread = spawn(wire.world, send_later, &sender);
+    transfer.bytes = PART;
+    transfer.piece_count = 2;
+    CHECK(endpoints_finish(&transfer, 1, (WAIT_TIMES - 1) * SHORT_S, error) == OK &&
+              transfer_is_done(&transfer) && memcmp(got, "012345", PART) == 0 && got[PART] == 0,
+          "\"%s\": %s", got, error->words);
+    world_join(thread);
+    CHECK(endpoint_receive(wire.far, "letters", echo, 7, LONG_S, error) == OK && strcmp(echo, "abcdefg") == 0,
+          "\"%s\": %s", echo, error->words);
+    transfer.bytes = 10;
+    CHECK(endpoints_finish(&transfer, 1, LONG_S, error) == OK && strcmp(got, "0123456789") == 0, "\"%s\": %s",
+          got, error->words);
+    /* Of two waits that are as long as the timeout together, the second is cut short. */
+    transfer.bytes = 12;
+    endpoints_begin(&transfer, 1);
+    sender.after_s = (WAIT_TIMES - 1) * SHORT_S;
+    thread = spawn(wire.world, send_later, &sender);
+    transfer.bytes = 10;
+    CHECK(endpoints_finish(&transfer, 1, WAIT_TIMES * SHORT_S, error) == OK, "%s", error->words);
+    world_join(thread);
+    transfer.bytes = 12;
+    const double begin = world_now(wire.world);
+    endpoints_finish(&transfer, 1, WAIT_TIMES * SHORT_S, error);
+    expect(error, ERROR_PEER, "only 10 of 12 bytes of digits, and no more of it in 0.2 s");
+    CHECK(world_now(wire.world) - begin < (WAIT_TIMES - 1) * SHORT_S, "%g s more",
+          world_now(wire.world) - begin);
+    CHECK(sender.error.code == OK, "%s", sender.error.words);
+    close_wire(&wire);
+}
+
 /* --- silence --- */
 
 static void test_silence(void) {
@@ -779,6 +846,7 @@ static void test_all(void) {
     test_peek();
     test_exchange();
     test_two_threads();
+    test_meanwhile();
     test_silence();
     if (simulation) test_drip(1, "bytes of weights, and no more of it in 0.4 s");
     if (simulation) test_drip(ENDPOINT_LIFE_BYTES, NULL);

@@ -9,8 +9,7 @@
 
 #include "meeting.h"
 
-/* The least that moves so: of all weights, and in a part. */
-enum { OVERLAP_BYTES = 1 << 20, PART_BYTES = 256 << 10 };
+enum { OVERLAP_BYTES = 1 << 20 /* the least, of all weights, that moves so */ };
 
 /* What was begun, from all at once. */
 static int receive_all(struct remote *remote, struct error *error) {
@@ -166,66 +165,76 @@ bool remote_may_overlap(const struct remote *remote, enum overlap overlap) {
 void remote_overlap(struct remote *remote, const float *gradient) {
     remote->overlaps = true;
     remote->gradient = gradient;
-    for (int h = 0; h < remote->count; h++)
-        remote->parts[h] = (struct transfer){.endpoint = remote->hosts[h].endpoint};
 }
 
-/* What has begun to come is awaited up to weights[until]; a slice lies behind the one before. */
-static int await_weights(struct remote *remote, size_t until, struct error *error) {
-    const int count = remote->count;
-    bool waits = false, comes = false;
-    int code = remote_ask_why(remote, endpoints_move(remote->transfers, count, error), error);
-    for (int h = 0; h < count && code == OK; h++) {
+bool remote_is_between(struct remote *remote, int host) {
+    struct transfer *transfer = &remote->transfers[host];
+    struct error ignored = {0};
+    return !remote->comes || (endpoints_move(transfer, 1, &ignored) == OK && transfer_is_done(transfer));
+}
+
+/* Whether weights[.. until] are there; a slice lies behind the one before. What else comes is not waited for,
+ * until wait_for_all. */
+static bool wait_for(struct remote *remote, size_t until) {
+    bool there = true;
+    for (int h = 0; h < remote->count; h++) {
         struct transfer *transfer = &remote->transfers[h];
         const size_t begin = (size_t)remote->hosts[h].welcome.begin;
         const size_t end = until > begin ? (until - begin) * sizeof(float) : 0;
         const size_t needed = end < transfer->bytes ? end : transfer->bytes;
-        waits = waits || transfer->received < needed;
+        there = there && transfer->received >= needed;
         transfer->bytes = transfer->received < needed ? needed : transfer->received;
     }
-    if (code == OK && waits)
-        code = remote_ask_why(remote, endpoints_finish(remote->transfers, count, remote->timeout_s, error),
-                              error);
-    for (int h = 0; h < count; h++) {
+    return there;
+}
+
+static void wait_for_all(struct remote *remote) {
+    for (int h = 0; h < remote->count; h++)
         remote->transfers[h].bytes = remote_slice_bytes(&remote->hosts[h]);
-        comes = comes || !transfer_is_done(&remote->transfers[h]);
-    }
-    if (code != OK || comes) return code;
+}
+
+static int await_weights(struct remote *remote, size_t until, struct error *error) {
+    int code = endpoints_move(remote->transfers, remote->count, error);
+    const bool there = wait_for(remote, until);
+    if (code == OK && !there)
+        code = endpoints_finish(remote->transfers, remote->count, remote->timeout_s, error);
+    wait_for_all(remote);
+    RETURN_IF(remote_ask_why(remote, code, error));
     struct request request;
+    for (int h = 0; h < remote->count; h++)
+        if (!transfer_is_done(&remote->transfers[h])) return OK;
     remote->comes = false;
     return take_weights(remote, &request, NULL, error);
 }
 
-static struct piece *put_head(struct remote_host *host, float loss) {
-    answer_put(loss, host->request, host->answer);
-    host->pieces[0] = (struct piece){host->head, sizeof host->head};
-    host->pieces[1] = (struct piece){host->answer, sizeof host->answer};
-    return host->pieces + 2;
-}
-
-/* Of host->pieces[count], the first of which is to be the header. */
-static struct transfer sending(struct remote_host *host, struct frame_header header, int count) {
-    frame_seal(&header, host->endpoint, host->pieces + 1, count - 1);
-    frame_pack_header(host->head, &header);
-    return (struct transfer){.endpoint = host->endpoint,
-                             .sends = frame_type_words(header.type),
-                             .pieces = host->pieces,
-                             .piece_count = count};
+/* Of pieces[count], behind which is what they are of: its header, and which request it answers. */
+static void put_head(const struct remote_host *host, struct frame_header header, float loss,
+                     uint8_t head[FRAME_HEADER_BYTES], uint8_t answer[LOSS_BYTES], struct piece *pieces,
+                     int count) {
+    answer_put(loss, host->request, answer);
+    pieces[0] = (struct piece){head, FRAME_HEADER_BYTES};
+    pieces[1] = (struct piece){answer, LOSS_BYTES};
+    frame_seal(&header, host->endpoint, pieces + 1, count - 1);
+    frame_pack_header(head, &header);
 }
 
 /* The next part, where the one before has gone and the gradient is final from `from` on. */
 static int send_part(struct remote *remote, int h, size_t from, struct error *error) {
     struct remote_host *host = &remote->hosts[h];
-    struct transfer *transfer = &remote->parts[h];
-    RETURN_IF(endpoints_move(transfer, 1, error));
+    struct transfer *send = &remote->sends[h];
+    RETURN_IF(endpoints_move(send, 1, error));
     const size_t begin = (size_t)host->welcome.begin, first = from > begin ? from - begin : 0;
-    if (!transfer_is_done(transfer) || host->left < first + PART_BYTES / sizeof(float)) return OK;
-    *put_head(host, 0.0f) =
-        (struct piece){remote->gradient + begin + first, (host->left - first) * sizeof(float)};
-    *transfer = sending(host, (struct frame_header){.type = FRAME_PART, .flags = ++host->part}, 3);
+    if (!transfer_is_done(send) || host->left < first + PART_BYTES / sizeof(float)) return OK;
+    const struct frame_header header = {.type = FRAME_PART, .flags = ++host->part};
+    host->pieces[2] = (struct piece){remote->gradient + begin + first, (host->left - first) * sizeof(float)};
+    put_head(host, header, 0.0f, host->part_head, host->part_answer, host->pieces, 3);
     host->left = first;
-    endpoints_begin(transfer, 1);
-    return endpoints_move(transfer, 1, error);
+    *send = (struct transfer){.endpoint = host->endpoint,
+                              .sends = frame_type_words(header.type),
+                              .pieces = host->pieces,
+                              .piece_count = 3};
+    endpoints_begin(send, 1);
+    return endpoints_move(send, 1, error);
 }
 
 int remote_step(struct remote *remote, size_t until, size_t from, struct error *error) {
@@ -236,8 +245,11 @@ int remote_step(struct remote *remote, size_t until, size_t from, struct error *
     return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
-int remote_end_parts(struct remote *remote, double timeout_s, struct error *error) {
-    return remote->overlaps ? endpoints_finish(remote->parts, remote->count, timeout_s, error) : OK;
+/* Each by itself: what one does not take is not to cut off what goes to the others. */
+void remote_end_parts(struct remote *remote, double timeout_s) {
+    struct error ignored = {0};
+    for (int h = 0; remote->sends && h < remote->count; h++)
+        if (!transfer_is_done(&remote->sends[h])) endpoints_finish(&remote->sends[h], 1, timeout_s, &ignored);
 }
 
 /* --- before and after it --- */
@@ -285,20 +297,33 @@ static int answer_pieces(const struct remote *remote, struct remote_host *host, 
     return 1;
 }
 
+/* Behind the part that is on its way to the host, where there is one. */
+static void begin_answer(struct remote *remote, int h, float loss, const float *gradient, bool stepped) {
+    struct remote_host *host = &remote->hosts[h];
+    struct transfer *send = &remote->sends[h];
+    const uint32_t packed = packed_is_on(&host->packed) ? FRAME_PACKED : 0;
+    const struct frame_header header = {.type = FRAME_GRADIENT, .flags = stepped ? FRAME_STEP : packed};
+    const bool follows = !transfer_is_done(send);
+    struct piece *pieces = host->pieces + (follows ? send->piece_count : 0);
+    const int count = 2 + answer_pieces(remote, host, gradient, stepped, pieces + 2);
+    put_head(host, header, loss, host->head, host->answer, pieces, count);
+    if (follows) {
+        send->piece_count += count;
+        return;
+    }
+    *send = (struct transfer){.endpoint = host->endpoint,
+                              .sends = frame_type_words(header.type),
+                              .pieces = pieces,
+                              .piece_count = count};
+    endpoints_begin(send, 1);
+}
+
 static int send_answers(struct remote *remote, float loss, const float *gradient, bool stepped,
                         struct error *error) {
     if (remote->comes) RETURN_IF(await_weights(remote, SIZE_MAX, error));
-    RETURN_IF(remote_ask_why(remote, remote_end_parts(remote, remote->timeout_s, error), error));
-    for (int h = 0; h < remote->count; h++) {
-        struct remote_host *host = &remote->hosts[h];
-        const uint32_t packed = packed_is_on(&host->packed) ? FRAME_PACKED : 0;
-        const int count = 2 + answer_pieces(remote, host, gradient, stepped, put_head(host, loss));
-        remote->transfers[h] = sending(
-            host, (struct frame_header){.type = FRAME_GRADIENT, .flags = stepped ? FRAME_STEP : packed},
-            count);
-    }
-    return remote_ask_why(
-        remote, endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error), error);
+    for (int h = 0; h < remote->count; h++) begin_answer(remote, h, loss, gradient, stepped);
+    return remote_ask_why(remote, endpoints_finish(remote->sends, remote->count, remote->timeout_s, error),
+                          error);
 }
 
 int remote_answer(struct remote *remote, float loss, const float *gradient, bool stepped,

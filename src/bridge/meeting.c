@@ -288,7 +288,7 @@ int remote_open(struct remote *remote, const struct remote_settings *settings, s
                               .deadline = world_now(settings->world) + settings->start_s};
     RETURN_IF(memory_array(&remote->hosts, remote->count, "parameter servers", error));
     RETURN_IF(memory_array(&remote->transfers, remote->count, "parameter servers", error));
-    RETURN_IF(memory_array(&remote->parts, remote->count, "parameter servers", error));
+    RETURN_IF(memory_array(&remote->sends, remote->count, "parameter servers", error));
     const int code = open_hosts(remote, error);
     return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
 }

@@ -24,7 +24,10 @@ static inline size_t remote_slice_bytes(const struct remote_host *host) {
 }
 /* The slice's part of the worker's copies: how many pieces. */
 int remote_own_pieces(const struct remote *remote, const struct remote_host *host, struct piece *pieces);
-/* batch.c: waits until the parts of a gradient that were begun have gone. */
-int remote_end_parts(struct remote *remote, double timeout_s, struct error *error);
+/* batch.c: whether the next byte of the host is a frame's first: takes what has come of weights on their way.
+ */
+bool remote_is_between(struct remote *remote, int host);
+/* batch.c: as long as each takes of it in so much time, the parts of a gradient that have begun to go do. */
+void remote_end_parts(struct remote *remote, double timeout_s);
 
 #endif

@@ -246,12 +246,14 @@ static int read_parts(struct host *host, struct peer *peer, const struct request
         if (header->flags != part)
             return error_set(error, ERROR_PEER, "%s: part %u of a gradient, expected part %u", name,
                              header->flags, part);
-        if (header->bytes <= LOSS_BYTES || bytes > *left * sizeof *gradient || bytes % sizeof *gradient != 0)
+        if (header->bytes < LOSS_BYTES + PART_BYTES || bytes > *left * sizeof *gradient ||
+            bytes % sizeof *gradient != 0)
             return error_set(
                 error, ERROR_PEER,
-                "%s: part %u of a gradient has %llu bytes, expected %d and whole numbers, at most %zu "
+                "%s: part %u of a gradient has %llu bytes, expected %d and whole numbers, %d to %zu "
                 "bytes",
-                name, part, (unsigned long long)header->bytes, LOSS_BYTES, *left * sizeof *gradient);
+                name, part, (unsigned long long)header->bytes, LOSS_BYTES, PART_BYTES,
+                *left * sizeof *gradient);
         *left -= (size_t)bytes / sizeof *gradient;
         RETURN_IF(frame_read_part(peer->endpoint, header, head, LOSS_BYTES, timeout_s, error));
         RETURN_IF(frame_read_part(peer->endpoint, header, gradient + *left, (size_t)bytes, timeout_s, error));

@@ -73,7 +73,7 @@ void remote_close(struct remote *remote) {
         endpoint_close(remote->hosts[h].endpoint);
     }
     memory_free(remote->hosts);
-    memory_free(remote->parts);
+    memory_free(remote->sends);
     memory_free(remote->transfers);
     *remote = (struct remote){0};
 }
@@ -119,9 +119,10 @@ int remote_ask_why(struct remote *remote, int code, struct error *error) {
             struct error why = {0};
             bool over = false;
             uint8_t byte;
+            const bool between = remote_is_between(remote, h);
             const size_t count = endpoint_peek(remote->hosts[h].endpoint, &byte, 1, 0.0, &over);
             ended += over && count == 0;
-            if (count == 0 || !read_last(remote, &remote->hosts[h], &why)) continue;
+            if (count == 0 || !between || !read_last(remote, &remote->hosts[h], &why)) continue;
             *error = why;
             return code;
         }
@@ -301,7 +302,7 @@ void remote_fail(struct remote *remote, const struct error *why) {
     struct error ignored = {0};
     const struct piece piece = {why->words, strlen(why->words)};
     remote_attend_end(remote);
-    remote_end_parts(remote, LAST_WORD_S, &ignored);
+    remote_end_parts(remote, LAST_WORD_S);
     for (int h = 0; remote->hosts && h < remote->count; h++)
         if (remote->hosts[h].endpoint)
             frame_write(remote->hosts[h].endpoint, FRAME_FAILURE, 0, &piece, 1, LAST_WORD_S, &ignored);

@@ -25,8 +25,9 @@ struct remote_host {
     struct frame_header header;
     uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */
     uint8_t request[REQUEST_BYTES], answer[LOSS_BYTES];
-    struct piece pieces[2 + STATE_VECTORS]; /* of a gradient, or of what is given back */
-    struct packed packed;                   /* of the slice */
+    uint8_t part_head[FRAME_HEADER_BYTES], part_answer[LOSS_BYTES];
+    struct piece pieces[3 + 2 + STATE_VECTORS]; /* of a part, and of a gradient or what is given back */
+    struct packed packed;                       /* of the slice */
     /* Of the batch in hand: the worker steps its copies; and gives them back; or the workers' devices add
      * their gradients. */
     bool steps, gives, sums;
@@ -62,7 +63,7 @@ struct remote {
     bool overlaps;              /* remote_step is called */
     bool comes;                 /* the weights of the batch in hand do: transfers[count] */
     const float *gradient;      /* that is sent in parts; borrowed; NULL: it is not */
-    struct transfer *parts;     /* [count] of it, which go */
+    struct transfer *sends;     /* [count] what goes to each */
     const char *server;         /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
     long number; /* of the batch that was assigned last; and its size, as NEXT has it: */

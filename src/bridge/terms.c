@@ -25,6 +25,7 @@ void device_name_get(struct frame_reader *reader, char *name, size_t room) {
 
 enum { MOST = 1000000000 };
 static const long most_long = 1000000000000000000L;
+static const long most_updates = 1000000000000L; /* as a checkpoint can have them */
 
 /* --- settings: how many rows, then name and value of each --- */
 
@@ -185,7 +186,7 @@ int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer
     hello->devices = (int)get_whole(reader, MOST);
     hello->process = frame_get_u64(reader);
     device_name_get(reader, hello->device_name, sizeof hello->device_name);
-    hello->seen = get_whole(reader, most_long);
+    hello->seen = get_whole(reader, most_updates);
     get_offer(&hello->offer, reader);
     return frame_get_end(reader, "a hello", peer, error);
 }
@@ -231,7 +232,7 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
     *request = (struct request){0};
     request->number = get_whole(&reader, most_long);
     request->step = get_whole(&reader, most_long);
-    request->version = get_whole(&reader, most_long);
+    request->version = get_whole(&reader, most_updates);
     request->epoch = (int)get_whole(&reader, MOST);
     request->batch = get_whole(&reader, most_long);
     request->batches = get_whole(&reader, most_long);

@@ -88,7 +88,8 @@ enum {
     LAST_WORDS_BYTES = 499, /* of a FAILURE */
     REQUEST_BYTES = 64,     /* exactly; before the weights, whose place stays a cache line's */
     ANSWERED_BYTES = 16,    /* of a request, which its answer repeats: number and step */
-    LOSS_BYTES = 64         /* exactly; before the gradient */
+    LOSS_BYTES = 64,        /* exactly; before the gradient, or a part of it: */
+    PART_BYTES = 256 << 10  /* at least, of numbers */
 };
 
 /* A device's name, as in a hello: it goes into tables and lines of text, and has nothing but what such names

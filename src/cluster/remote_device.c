@@ -282,7 +282,6 @@ static int compute_batch(struct remote_device *device, long number, bool *over) 
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &indices, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
-    session_see(run->session, request.version - 1);
     const bool sums = remote_sums(&device->remote);
     const struct device *const home = sums ? device->ranked.device : &processor;
     float *const gradient = sums ? device->ranked.gradient : device->gradient;
@@ -293,6 +292,7 @@ static int compute_batch(struct remote_device *device, long number, bool *over) 
     const bool stepped = remote_steps(&device->remote) &&
                          far_step(&device->far, device->gradient, request.version, request.rate);
     RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, stepped, error));
+    session_see(run->session, request.version - 1); /* once the request has been checked */
     log_step(device, &request, outcome.loss);
     return OK;
 }

@@ -97,7 +97,8 @@ struct layer *layers_add(struct layer_list *list, enum layer_kind kind, int code
 void layers_close(struct layer_list *list); /* safe on a zeroed one */
 
 /* Whether the list can be built and written: each layer after its inputs, as many as its row wants, and
- * taken by a later one, but for the last; names that fit, none twice, and what is needed there. `what` is for the words. Errors: `code`. */
+ * taken by a later one, but for the last; names that fit, none twice, and what is needed there. `what` is for
+ * the words. Errors: `code`. */
 int layers_check(const struct layer_list *list, const char *what, int code, struct error *error);
 
 /* Builds the network on x [batch, features...]; returns the logits [batch, classes]. A softmax at the end is

@@ -31,10 +31,11 @@ void tested_say_changed(const struct safetensors *checkpoint, const char *who, c
     struct progress progress;
     progress_open(&progress, stderr, false);
     if (same && validation > held + 1e-9)
-        progress_warn(&progress,
-                      "%.200s held out %g for validation, and %g is held out now: what was trained on is among "
-                      "what the epochs are judged by",
-                      who, held, validation);
+        progress_warn(
+            &progress,
+            "%.200s held out %g for validation, and %g is held out now: what was trained on is among "
+            "what the epochs are judged by",
+            who, held, validation);
     else if (same && fabs(held - validation) <= 1e-9 && then >= 1 && then != examples && examples != 0)
         progress_warn(
             &progress,

@@ -28,9 +28,9 @@ struct tested {
  * the training. */
 int tested_open(struct tested *tested, const struct restored *restored,
                 const struct tested_settings *settings, struct error *error);
-/* Says on standard error where the checkpoint is of this data set, in the same words, but more is held out for
- * validation now; or as much, while its training part had another number of examples: a file of it has changed
- * since. `who` is what was trained, in words. */
+/* Says on standard error where the checkpoint is of this data set, in the same words, but more is held out
+ * for validation now; or as much, while its training part had another number of examples: a file of it has
+ * changed since. `who` is what was trained, in words. */
 void tested_say_changed(const struct safetensors *checkpoint, const char *who, const char *dataset,
                         double validation, const char *slice, long examples);
 void tested_close(struct tested *tested); /* safe on a zeroed or half-open one */

@@ -288,7 +288,8 @@ static int find_reaches(struct arena *arena, struct error *error) {
 }
 
 int arena_set_step(struct arena *arena, arena_step *step, void *argument, struct error *error) {
-    assert(!device_apart(arena->program->device) && !arena->program->assigns);
+    assert(!device_apart(arena->program->device) && !arena->program->assigns &&
+           arena->program->formed_count == 0);
     arena->step = step;
     arena->step_argument = argument;
     return step && !arena->reaches ? find_reaches(arena, error) : OK;

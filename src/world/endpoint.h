@@ -134,6 +134,7 @@ struct transfer {
         size_t offset; /* in it */
         size_t seen;   /* bytes moved at the last sign of life */
         double since;  /* its time */
+        double left;   /* when it was last waited for */
         size_t sends;  /* bytes in all pieces */
     } cursor;          /* the calls below alone read and write it */
 };
@@ -142,10 +143,11 @@ struct transfer {
  * kernels hold do not lock each other out. Timeout is counted for each peer by itself. */
 int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error);
 
-/* The same beside other work: `begin`, then `move`, which moves what can move at once and never waits, as
- * often as one likes, and in the end `finish`, which waits for the rest; the timeout is counted from there.
- * transfer->bytes may change between two calls, down to what has been received. After an error the messages
- * are given up, as after endpoints_exchange. */
+/* The same beside other work: `begin`, then `move`, which moves what can move at once and never waits, and
+ * `finish`, which waits for the rest, in any order and as often as one likes. The timeout is for all waits
+ * together; what was between them does not count. Between two calls pieces may be added behind those that are
+ * there, and transfer->bytes may change, down to what has been received. After an error nothing more is
+ * sent, as after endpoints_exchange. */
 void endpoints_begin(struct transfer *transfers, int count);
 int endpoints_move(struct transfer *transfers, int count, struct error *error);
 int endpoints_finish(struct transfer *transfers, int count, double timeout_s, struct error *error);

@@ -48,12 +48,16 @@ static void advance(struct transfer *transfer, size_t bytes) {
     }
 }
 
-static void start(struct transfer *transfer) {
-    size_t bytes = 0;
-    for (int i = 0; i < transfer->piece_count; i++) bytes += transfer->pieces[i].bytes;
+static void count_sends(struct transfer *transfer) {
+    transfer->cursor.sends = 0;
+    for (int i = 0; i < transfer->piece_count; i++) transfer->cursor.sends += transfer->pieces[i].bytes;
+}
+
+static void start(struct transfer *transfer, double now) {
     transfer->sent = transfer->received = 0;
     memset(&transfer->cursor, 0, sizeof transfer->cursor);
-    transfer->cursor.sends = bytes;
+    transfer->cursor.since = transfer->cursor.left = now;
+    count_sends(transfer);
     advance(transfer, 0);
 }
 
@@ -210,24 +214,28 @@ static int wait_for_rest(struct transfer *transfers, int count, double timeout_s
 }
 
 void endpoints_begin(struct transfer *transfers, int count) {
-    for (int i = 0; i < count; i++) start(&transfers[i]);
+    for (int i = 0; i < count; i++) start(&transfers[i], world_now(transfers[i].endpoint->world));
 }
 
 int endpoints_move(struct transfer *transfers, int count, struct error *error) {
     bool moved = true, done = false;
     int code = OK;
+    for (int i = 0; i < count; i++) count_sends(&transfers[i]);
     while (code == OK && moved && !done) code = move_some(transfers, count, &moved, &done, error);
     return cut_off(transfers, count, code);
 }
 
 int endpoints_finish(struct transfer *transfers, int count, double timeout_s, struct error *error) {
     if (count == 0) return OK;
-    const double now = world_now(transfers[0].endpoint->world);
+    const struct world *world = transfers[0].endpoint->world;
+    const double now = world_now(world);
     for (int i = 0; i < count; i++) {
-        transfers[i].cursor.since = now;
-        transfers[i].cursor.seen = transfers[i].sent + transfers[i].received;
+        count_sends(&transfers[i]);
+        transfers[i].cursor.since += now - transfers[i].cursor.left; /* nobody waited meanwhile */
     }
-    return cut_off(transfers, count, wait_for_rest(transfers, count, timeout_s, error));
+    const int code = wait_for_rest(transfers, count, timeout_s, error);
+    for (int i = 0; i < count; i++) transfers[i].cursor.left = world_now(world);
+    return cut_off(transfers, count, code);
 }
 
 int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {

@@ -10,6 +10,7 @@
 
 #include "../../src/base/memory.h"
 #include "../../src/bridge/host.h"
+#include "../../src/bridge/meeting.h"
 #include "../../src/world/endpoint_parts.h"
 
 enum { HOSTS = 2, MIDDLE = 300000, ALL = 3500000 /* more than a kernel holds */, ROUNDS = 3, CHUNK = 500000 };
@@ -20,7 +21,7 @@ static const size_t ends_of[HOSTS + 1] = {0, MIDDLE, ALL};
 struct both {
     struct remote remote;
     struct remote_host hosts[HOSTS];
-    struct transfer transfers[HOSTS], parts[HOSTS];
+    struct transfer transfers[HOSTS], sends[HOSTS];
     struct remote_settings settings;
     struct addresses addresses;
     struct address list[HOSTS];
@@ -45,7 +46,7 @@ static void open_both(struct both *both) {
                                    .world = world,
                                    .hosts = both->hosts,
                                    .transfers = both->transfers,
-                                   .parts = both->parts,
+                                   .sends = both->sends,
                                    .count = HOSTS,
                                    .server = "server",
                                    .timeout_s = LONG_S,
@@ -208,56 +209,103 @@ static void send_bytes(struct both *both, int h, const uint8_t *bytes, size_t be
           error.words);
 }
 
-/* A bit of the last weight has changed: then the worker has sent nothing. Or a host stops in the middle. */
-enum host_is { WELL, DAMAGED, SILENT };
+/* The next frames of the worker to a host are a part and one of this type. */
+static void expect_behind_part(struct both *both, int h, enum frame_type type) {
+    struct error error = {0};
+    struct frame_header header;
+    for (int i = 0; i < 2 && error.code == OK; i++) {
+        uint8_t *payload = NULL;
+        CHECK(frame_read_header(both->peers[h].endpoint, "a frame", 1 << 24, &header, LONG_S, &error) == OK &&
+                  memory_array(&payload, (size_t)header.bytes + 1, "a payload", &error) == OK &&
+                  frame_read_payload(both->peers[h].endpoint, &header, payload, LONG_S, &error) == OK,
+              "%s", error.words);
+        CHECK(header.type == (i == 0 ? FRAME_PART : type), "%s", frame_type_words(header.type));
+        memory_free(payload);
+    }
+}
 
-static void check_played(enum host_is how) {
-    const bool damaged = how == DAMAGED;
+/* What is played, after the first weights of each host have come. */
+enum hosts_do {
+    ANSWERED, /* all is well, but the second host takes nothing any more */
+    FAILED,   /* likewise, and the worker fails */
+    DAMAGED,  /* a bit of the last weight has changed: the worker sends nothing */
+    SILENT,   /* no more comes */
+    ENDED,    /* the first one goes; the second one says why, behind its weights */
+    HOSTS_DO
+};
+
+static void end_hosts(struct both *both, uint8_t *const *bytes, const size_t *counts, size_t some) {
+    struct error error = {0};
+    const struct piece words = {"the disk is full", 16};
+    for (size_t at = some; at < counts[1]; at += CHUNK) { /* what has come is taken meanwhile */
+        send_bytes(both, 1, bytes[1], at, at + CHUNK < counts[1] ? at + CHUNK : counts[1]);
+        remote_is_between(&both->remote, 1);
+    }
+    CHECK(frame_write(both->peers[1].endpoint, FRAME_FAILURE, 0, &words, 1, LONG_S, &error) == OK, "%s",
+          error.words);
+    endpoint_close(both->peers[0].endpoint);
+    both->peers[0].endpoint = NULL;
+    CHECK(remote_step(&both->remote, 1001, ALL, &error) == ERROR_PEER &&
+              strstr(error.words, "refuses: the disk is full"),
+          "%s", error.words);
+}
+
+/* All weights come, and parts of the gradient go. */
+static void send_rest(struct both *both, uint8_t *const *bytes, const size_t *counts, size_t some,
+                      bool damaged) {
+    struct error error = {0};
+    bool ended = false;
+    uint8_t byte;
+    send_bytes(both, 0, bytes[0], some, counts[0]);
+    CHECK(remote_step(&both->remote, MIDDLE, 0, &error) == OK, "%s", error.words);
+    expect_floats(both->weights, both->sent, 0, MIDDLE, "a slice");
+    CHECK(endpoint_peek(both->peers[0].endpoint, &byte, 1, 0.05, &ended) == 0,
+          "a part before all weights are right");
+    for (size_t at = some; at < counts[1]; at += CHUNK) {
+        send_bytes(both, 1, bytes[1], at, at + CHUNK < counts[1] ? at + CHUNK : counts[1]);
+        if (at + CHUNK < counts[1])
+            CHECK(remote_step(&both->remote, MIDDLE, 0, &error) == OK, "%s", error.words);
+    }
+    const int code = remote_step(&both->remote, ALL, 0, &error);
+    CHECK(damaged ? code == ERROR_PEER && strstr(error.words, "weights arrived damaged") != NULL : code == OK,
+          "%s", error.words);
+    CHECK((endpoint_peek(both->peers[0].endpoint, &byte, 1, damaged ? 0.05 : LONG_S, &ended) == 0) == damaged,
+          "a part, damaged %d", damaged);
+}
+
+static void check_played(enum hosts_do what) {
     static struct both both;
     struct error error = {0};
     struct request request;
     struct finish finish;
-    uint8_t *bytes[HOSTS], byte;
+    uint8_t *bytes[HOSTS];
     size_t counts[HOSTS];
-    bool over = false, ended = false;
+    bool over = false;
     open_both(&both);
     for (int h = 0; h < HOSTS; h++) bytes[h] = frame_of(&both, h, &counts[h]);
-    if (damaged) bytes[1][counts[1] - 1] ^= 1;
+    if (what == DAMAGED) bytes[1][counts[1] - 1] ^= 1;
     const size_t some = FRAME_HEADER_BYTES + REQUEST_BYTES + 4000;
     for (int h = 0; h < HOSTS; h++) send_bytes(&both, h, bytes[h], 0, some);
     CHECK(remote_weights(&both.remote, &request, both.weights, &over, &finish, &error) == OK && !over, "%s",
           error.words);
     CHECK(remote_step(&both.remote, 1000, ALL, &error) == OK, "%s", error.words);
     expect_floats(both.weights, both.sent, 0, 1000, "the first weights");
-    if (how == SILENT) {
-        both.remote.timeout_s = 0.05;
+    if (what == ENDED) end_hosts(&both, bytes, counts, some);
+    if (what < SILENT) send_rest(&both, bytes, counts, some, what == DAMAGED);
+    both.remote.timeout_s = 0.05;
+    if (what == SILENT)
         CHECK(remote_step(&both.remote, 1001, ALL, &error) == ERROR_PEER &&
                   strstr(error.words, "only 4000 of 4004 bytes of weights"),
               "%s", error.words);
-        for (int h = 0; h < HOSTS; h++) memory_free(bytes[h]);
-        close_both(&both);
-        return;
-    }
-    send_bytes(&both, 0, bytes[0], some, counts[0]);
-    CHECK(remote_step(&both.remote, MIDDLE, 0, &error) == OK, "%s", error.words);
-    expect_floats(both.weights, both.sent, 0, MIDDLE, "a slice");
-    CHECK(endpoint_peek(both.peers[0].endpoint, &byte, 1, 0.05, &ended) == 0,
-          "a part before all weights are right");
-    for (size_t at = some; at < counts[1]; at += CHUNK) { /* what has come is taken meanwhile */
-        send_bytes(&both, 1, bytes[1], at, at + CHUNK < counts[1] ? at + CHUNK : counts[1]);
-        if (at + CHUNK < counts[1])
-            CHECK(remote_step(&both.remote, MIDDLE, 0, &error) == OK, "%s", error.words);
-    }
-    const int code = remote_step(&both.remote, ALL, 0, &error);
-    CHECK(damaged ? code == ERROR_PEER && strstr(error.words, "weights arrived damaged") != NULL : code == OK,
-          "%s", error.words);
-    CHECK((endpoint_peek(both.peers[0].endpoint, &byte, 1, damaged ? 0.05 : LONG_S, &ended) == 0) == damaged,
-          "a part, damaged %d", damaged);
-    if (!damaged) { /* nobody takes the part, before which nothing else can go */
-        both.remote.timeout_s = 0.05;
+    if (what == ANSWERED) { /* the first host does not wait for the second */
         CHECK(remote_answer(&both.remote, 0.5f, both.gradient, false, &error) == ERROR_PEER &&
                   strstr(error.words, "bytes of a part of a gradient, then none for 0.05 s"),
               "%s", error.words);
+        expect_behind_part(&both, 0, FRAME_GRADIENT);
+    }
+    if (what == FAILED) {
+        remote_fail(&both.remote, &(struct error){.code = ERROR_DEVICE, .words = "it is ill"});
+        expect_behind_part(&both, 0, FRAME_FAILURE);
     }
     for (int h = 0; h < HOSTS; h++) memory_free(bytes[h]);
     close_both(&both);
@@ -265,7 +313,7 @@ static void check_played(enum host_is how) {
 
 /* --- a worker that is played --- */
 
-enum { FEW = 100 };
+enum { PART = PART_BYTES / (int)sizeof(float), FEW = 8 * PART + 100 };
 
 struct part {
     enum frame_type type;
@@ -310,28 +358,29 @@ static void expect_parts(const struct part *parts, int count, bool sums, const c
 }
 
 static void check_parts(void) {
-    const size_t ten = 10 * sizeof(float), rest = (FEW - 20) * sizeof(float);
+    const size_t part = PART_BYTES, all = FEW * sizeof(float), rest = all - 2 * part;
     const struct part good[] = {
-        {FRAME_PART, 1, ten, 1}, {FRAME_PART, 2, ten, 1}, {FRAME_GRADIENT, 0, rest, 1}};
+        {FRAME_PART, 1, part, 1}, {FRAME_PART, 2, part, 1}, {FRAME_GRADIENT, 0, rest, 1}};
     expect_parts(good, 3, false, NULL);
-    const struct part none[] = {{FRAME_PART, 1, FEW * sizeof(float), 1}, {FRAME_GRADIENT, 0, 0, 1}};
+    const struct part none[] = {{FRAME_PART, 1, all, 1}, {FRAME_GRADIENT, 0, 0, 1}};
     expect_parts(none, 2, false, NULL);
-    const struct part twice[] = {{FRAME_PART, 1, ten, 1}, {FRAME_PART, 1, ten, 1}};
+    const struct part twice[] = {{FRAME_PART, 1, part, 1}, {FRAME_PART, 1, part, 1}};
     expect_parts(twice, 2, false, "part 1 of a gradient, expected part 2");
-    const struct part swapped[] = {{FRAME_PART, 2, ten, 1}, {FRAME_PART, 1, ten, 1}};
+    const struct part swapped[] = {{FRAME_PART, 2, part, 1}, {FRAME_PART, 1, part, 1}};
     expect_parts(swapped, 2, false, "part 2 of a gradient, expected part 1");
-    const struct part lost[] = {{FRAME_PART, 1, ten, 1}, {FRAME_GRADIENT, 0, rest, 1}};
-    expect_parts(lost, 2, false, "found a gradient of 384 bytes, expected a gradient of 424 bytes");
-    const struct part stale[] = {{FRAME_PART, 1, ten, 2}};
+    const struct part lost[] = {{FRAME_PART, 1, part, 1}, {FRAME_GRADIENT, 0, rest, 1}};
+    expect_parts(lost, 2, false, "found a gradient of 1573328 bytes, expected a gradient of 1835472 bytes");
+    const struct part stale[] = {{FRAME_PART, 1, part, 2}};
     expect_parts(stale, 1, false, "a gradient of batch 7 in step 2, expected batch 7 in step 1");
-    const struct part odd[] = {{FRAME_PART, 1, ten + 1, 1}}, empty[] = {{FRAME_PART, 1, 0, 1}},
-                      much[] = {{FRAME_PART, 1, ten, 1}, {FRAME_PART, 2, FEW * sizeof(float), 1}};
-    expect_parts(odd, 1, false, "part 1 of a gradient has 105 bytes");
-    expect_parts(empty, 1, false, "part 1 of a gradient has 64 bytes");
-    expect_parts(much, 2, false,
-                 "part 2 of a gradient has 464 bytes, expected 64 and whole numbers, at most 360 bytes");
+    /* In small parts a worker could keep all others waiting. */
+    const struct part odd[] = {{FRAME_PART, 1, part + 1, 1}}, small[] = {{FRAME_PART, 1, part - 4, 1}},
+                      much[] = {{FRAME_PART, 1, part, 1}, {FRAME_PART, 2, all, 1}};
+    expect_parts(odd, 1, false, "part 1 of a gradient has 262209 bytes, expected 64 and whole numbers");
+    expect_parts(small, 1, false,
+                 "part 1 of a gradient has 262204 bytes, expected 64 and whole numbers, 262144");
+    expect_parts(much, 2, false, "a part of a gradient of 2097616 bytes, expected at most 1835472");
     expect_parts(good, 3, true, "part 1 of a gradient, expected none");
-    const struct part ill[] = {{FRAME_PART, 1, ten, 1}, {FRAME_FAILURE, 0, 0, 1}};
+    const struct part ill[] = {{FRAME_PART, 1, part, 1}, {FRAME_FAILURE, 0, 0, 1}};
     expect_parts(ill, 2, false, "it: it is ill");
     expect_parts(good, 1, false, "no byte of a gradient for 1 s");
 }
@@ -343,7 +392,7 @@ int main(void) {
     endpoint_keep_to_tcp(world); /* where frames have checksums, and it pays */
     check_rounds();
     check_may();
-    for (enum host_is how = WELL; how <= SILENT; how++) check_played(how);
+    for (enum hosts_do what = ANSWERED; what < HOSTS_DO; what++) check_played(what);
     check_parts();
     world_close(world);
     return check_end();
