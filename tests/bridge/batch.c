@@ -10,7 +10,6 @@
 
 #include "../../src/base/memory.h"
 #include "../../src/bridge/host.h"
-#include "../../src/bridge/meeting.h"
 #include "../../src/world/endpoint_parts.h"
 
 enum { HOSTS = 2, MIDDLE = 300000, ALL = 3500000 /* more than a kernel holds */, ROUNDS = 3, CHUNK = 500000 };
@@ -230,21 +229,18 @@ enum hosts_do {
     FAILED,   /* likewise, and the worker fails */
     DAMAGED,  /* a bit of the last weight has changed: the worker sends nothing */
     SILENT,   /* no more comes */
-    ENDED,    /* the first one goes; the second one says why, behind its weights */
+    ENDED,    /* the second one goes; the first one says why, behind its weights */
     HOSTS_DO
 };
 
 static void end_hosts(struct both *both, uint8_t *const *bytes, const size_t *counts, size_t some) {
     struct error error = {0};
     const struct piece words = {"the disk is full", 16};
-    for (size_t at = some; at < counts[1]; at += CHUNK) { /* what has come is taken meanwhile */
-        send_bytes(both, 1, bytes[1], at, at + CHUNK < counts[1] ? at + CHUNK : counts[1]);
-        remote_is_between(&both->remote, 1);
-    }
-    CHECK(frame_write(both->peers[1].endpoint, FRAME_FAILURE, 0, &words, 1, LONG_S, &error) == OK, "%s",
+    send_bytes(both, 0, bytes[0], some, counts[0]);
+    CHECK(frame_write(both->peers[0].endpoint, FRAME_FAILURE, 0, &words, 1, LONG_S, &error) == OK, "%s",
           error.words);
-    endpoint_close(both->peers[0].endpoint);
-    both->peers[0].endpoint = NULL;
+    endpoint_close(both->peers[1].endpoint);
+    both->peers[1].endpoint = NULL;
     CHECK(remote_step(&both->remote, 1001, ALL, &error) == ERROR_PEER &&
               strstr(error.words, "refuses: the disk is full"),
           "%s", error.words);

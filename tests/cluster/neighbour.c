@@ -22,7 +22,7 @@
 #define LONG_S 20.0
 enum { TO_HOST, TO_WORKER, WAYS, FRAMES = 64, RECORDING_BYTES = 1 << 20 };
 
-static const char *timeout = "10";
+static const char *timeout = "10", *network = "softmax";
 static char scratch[64] = "/tmp/neighbour.XXXXXX";
 static char near_host[32], between[32]; /* where the ps and the relay listen: free ports */
 
@@ -169,9 +169,10 @@ static void open_end(struct end *end, const char *job, const char *host, const c
     type(&end->typed, "timeout", timeout);
     type(&end->typed, "start-timeout", "10");
     type(&end->typed, "quiet", "1");
+    type(&end->typed, "overlap", "on");
     if (strategy) {
         type(&end->typed, "dataset", "digits:take=48");
-        type(&end->typed, "model", "softmax");
+        type(&end->typed, "model", network);
         type(&end->typed, "batch", "16");
         type(&end->typed, "epochs", "2");
         type(&end->typed, "strategy", strategy);
@@ -437,6 +438,70 @@ static void check_order(uint32_t model) {
     }
 }
 
+/* --- gradients that go in parts --- */
+
+static bool is_part(struct relay *relay, const struct passing *passing) {
+    return passing->header.type == FRAME_PART && !atomic_exchange(&relay->done, true);
+}
+
+static bool lose_part(struct relay *relay, struct passing *passing) {
+    return !is_part(relay, passing);
+}
+
+static bool send_part_twice(struct relay *relay, struct passing *passing) {
+    struct error error = {0};
+    const struct piece piece = {passing->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes};
+    if (is_part(relay, passing)) endpoint_send(relay->ends[TO_HOST], "it", &piece, 1, LONG_S, &error);
+    return true;
+}
+
+/* A part of the step before instead of this step's. */
+static bool keep_part(struct relay *relay, struct passing *passing) {
+    struct passing *held = &relay->held;
+    struct error error = {0};
+    if (passing->header.type != FRAME_PART || atomic_load(&relay->done)) return true;
+    if (!held->bytes) {
+        if (memory_array(&held->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes, "a part",
+                         &error) == OK)
+            memcpy(held->bytes, passing->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes);
+        return true;
+    }
+    memcpy(passing->bytes, held->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes);
+    atomic_store(&relay->done, true);
+    return true;
+}
+
+static bool put_infinity(struct relay *relay, struct passing *passing) {
+    const float infinite = INFINITY;
+    if (!is_part(relay, passing)) return true;
+    memcpy(passing->bytes + FRAME_HEADER_BYTES + LOSS_BYTES + 400, &infinite, sizeof infinite);
+    reseal(passing);
+    return true;
+}
+
+static void check_parts(void) {
+    static struct session whole;
+    int n = 0;
+    network = "mlp:hidden=1000-300";
+    train(&whole, "sync", NULL);
+    CHECK(whole.host.error.code == OK && whole.worker.error.code == OK, "%s, %s", whole.host.error.words,
+          whole.worker.error.words);
+    while (n < whole.relay.counts[TO_HOST] && whole.relay.types[TO_HOST][n] != FRAME_PART) n++;
+    CHECK(n < whole.relay.counts[TO_HOST], "no part has gone");
+    const size_t places[] = {12, FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + LOSS_BYTES + 1000};
+    for (size_t f = 0; f < sizeof places / sizeof *places; f++)
+        check_byte(TO_HOST, n, places[f], FRAME_PART, model_sum());
+    lies("sync", send_part_twice, 0, ERROR_PEER,
+         "a part of a gradient of 1213408 bytes, expected at most 260064", "ended");
+    lies("sync", lose_part, 0, ERROR_PEER,
+         "found a gradient of 260064 bytes, expected a gradient of 1473408 bytes", "ended");
+    lies("sync", keep_part, 0, ERROR_PEER, "a gradient of batch 0 in step 1, expected batch 1 in step 2",
+         "ended");
+    lies("sync", put_infinity, 0, ERROR_DIVERGED, "is not finite at step 1 and was not applied",
+         "is not finite");
+    network = "softmax";
+}
+
 /* --- a session that was recorded --- */
 
 /* Says all of it again to a host, in place of a worker. */
@@ -520,6 +585,7 @@ int main(int count, char **arguments) {
     const uint32_t model = check_bytes(count > 1 ? (size_t)atol(arguments[1]) : 0);
     check_order(model);
     check_lies();
+    check_parts();
     check_recording();
     struct error error = {0};
     CHECK(tree_remove(scratch, &error) == OK, "%s", error.words);
