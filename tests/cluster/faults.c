@@ -413,10 +413,10 @@ static void check_done(const struct plan *plan, const struct simulated_cluster *
     CHECK(done->examples <= expected, "%lld examples of %d", done->examples, expected);
     CHECK(!plan->harmless || done->lost == 0, "%d lost", done->lost);
     if (plan->least > 0 && !plan->without_disk) joined_check(all, traits, EPOCHS_JOINED, BATCHES);
-    if (done->lost > 0) return;
-    CHECK(done->examples == expected, "%lld examples, expected %d", done->examples, expected);
     CHECK(traits->rounds || traits->drops || done->updates == done->steps, "%ld updates of %ld steps",
           done->updates, done->steps);
+    if (done->lost > 0) return;
+    CHECK(done->examples == expected, "%lld examples, expected %d", done->examples, expected);
     const char *strategy = plan->scenario.strategy;
     if (plan->without_disk || plan->least > 0) return; /* where the weights were; with whom they were made */
     if (strcmp(strategy, "sync") == 0 || strcmp(strategy, "local-sgd") == 0)
