@@ -93,6 +93,7 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
                           .session = session,
                           .seen = hello->seen,
                           .offer = hello->offer,
+                          .came_s = world_now(host->settings.world),
                           .heard_s = world_now(host->settings.world),
                           .took_s = world_now(host->settings.world)};
     memcpy(peer->device_name, hello->device_name, sizeof peer->device_name);
@@ -148,6 +149,15 @@ double handshake_silence_s(const struct host *host) {
 static const char *silence(const struct host *host, double heard_s, char words[60]) {
     if (world_now(host->settings.world) - heard_s < handshake_silence_s(host)) return NULL;
     snprintf(words, 60, "no sign of life for %g s", handshake_silence_s(host));
+    return words;
+}
+
+/* Likewise; signs of life alone do not hold a place for ever. */
+static const char *delay(const struct host *host, const struct peer *peer, char words[60]) {
+    const double start_s = host->settings.start_s;
+    if (silence(host, peer->heard_s, words)) return words;
+    if (peer->ready || world_now(host->settings.world) - peer->came_s <= start_s) return NULL;
+    snprintf(words, 60, "not ready after %g s", start_s);
     return words;
 }
 
@@ -392,7 +402,7 @@ static void hear_peers(struct host *host, bool *moved) {
             *peer = host->peers[--host->count];
             guest_refuse(host, &guest, why.words, 0, true);
             guests_add(host, &guest);
-        } else if (ended || silence(host, peer->heard_s, words)) {
+        } else if (ended || delay(host, peer, words)) {
             drop_peer(host, i, ended ? NULL : words);
         }
         *moved = *moved || speaks || ended;

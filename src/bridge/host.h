@@ -28,6 +28,7 @@ struct peer {
     bool cut;                  /* a part of a frame went to it, and no more can */
     bool left;                 /* it has said that it goes */
     bool paused;               /* since it was last assigned a batch */
+    double came_s;             /* it said hello */
     double heard_s, took_s;    /* its last sign of life; when it last took a word */
     long seen;                 /* as in its hello */
     char device_name[GROUP_NAME_BYTES];

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "../../src/bridge/handshake.h"
 #include "../../src/bridge/host.h"
 
 #define LONG_S 20.0
@@ -319,11 +320,51 @@ static void check_process(void) {
     endpoint_close(other);
 }
 
+/* One that only gives signs of life, as in the room of those who want to join: its place is free again. */
+static void check_never_ready(void) {
+    static struct waiting waiting;
+    static struct peer peers[1];
+    struct error error = {0};
+    struct endpoint *ends[2] = {NULL, NULL};
+    struct listener *listener = NULL;
+    char address[32];
+    const double begin = world_now(world), start_s = 0.3;
+    bool moved = false;
+    CHECK(endpoint_listen(world, "127.0.0.1:0", &listener, &error) == OK, "%s", error.words);
+    if (!listener) return;
+    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
+    CHECK(endpoint_connect(world, address, &ends[0], LONG_S, &error) == OK &&
+              listener_accept(listener, &ends[1], LONG_S, &error) == OK,
+          "%s", error.words);
+    lock_open(&waiting.lock, world);
+    peers[0] = (struct peer){.endpoint = ends[1], .name = "worker 3", .came_s = begin, .heard_s = begin};
+    struct host host = {.settings = {.world = world,
+                                     .cluster = &waiting.cluster,
+                                     .config = &waiting.config,
+                                     .start_s = start_s,
+                                     .timeout_s = LONG_S,
+                                     .say = say,
+                                     .argument = &waiting},
+                        .peers = peers,
+                        .count = 1};
+    while (host.count == 1 && world_now(world) - begin < LONG_S && error.code == OK) {
+        frame_write(ends[0], FRAME_HEARTBEAT, 0, NULL, 0, LONG_S, &error);
+        handshake_hear(&host, &moved, &error);
+        world_sleep(world, 0.02);
+    }
+    CHECK(host.count == 0 && world_now(world) - begin >= start_s, "%d after %g s", host.count,
+          world_now(world) - begin);
+    CHECK(was_said(&waiting, "worker 3 has gone again: not ready after 0.3 s"), "%s", waiting.said);
+    endpoint_close(ends[0]);
+    listener_close(listener);
+}
+
 int main(void) {
     struct error error = {0};
     CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
     if (!world) return check_end();
     check_refused_stay();
+    check_never_ready();
     check_crowd();
     check_log();
     check_trust();
