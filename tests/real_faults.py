@@ -35,6 +35,7 @@ of which WHAT is, for the process NAME ("ps-0", "worker-1"):
     stop                      it stands still for that time
     cut                       nothing passes between it and OTHER for that time; inf: for good
     cut-off                   nothing passes between it and anybody
+    partition                 nothing passes between those before it and it with those behind
     slow                      its connections have 50 times the latency, and a 50th of the speed
     lossy                     of all connections, a part of the pieces comes 0.2 s late
     damage                    in some pieces of all connections a bit is another one
@@ -46,6 +47,7 @@ there, and so is how long things last.
 """
 import argparse
 import collections
+import itertools
 import json
 import os
 import queue
@@ -71,7 +73,7 @@ LATEST_S = START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S + 30.0
 EXAMPLES, BATCH, EPOCHS = 120, 10, 30
 PIECE_BYTES, AGAIN_S, LOSS, DAMAGE, SLOW_TIMES = 64 << 10, 0.2, 0.3, 0.005, 50.0
 NAMED = re.compile(r"127\.\d+\.\d+\.\d+:|worker |parameter server|process |port |ps-0")
-WHATS = "kill", "return", "stop", "cut", "cut-off", "slow", "lossy", "damage", "disk"
+WHATS = "kill", "return", "stop", "cut", "cut-off", "slow", "lossy", "damage", "disk", "partition"
 Fault = collections.namedtuple("Fault", "what name other at_s for_s")
 
 
@@ -329,6 +331,11 @@ def put_in(fault, processes, network, on):
     elif fault.what == "cut-off":
         for name in by_name:
             network.set("cuts", frozenset((fault.name, name)), on)
+    elif fault.what == "partition":
+        names = list(by_name)
+        border = names.index(fault.name)
+        for pair in itertools.product(names[:border], names[border:]):
+            network.set("cuts", frozenset(pair), on)
     elif fault.what in ("slow", "lossy", "damage"):
         network.set(fault.what, fault.name, on)
     elif fault.what == "disk" and on and processes[0].process and processes[0].process.poll() is None:
@@ -368,7 +375,7 @@ def run_schedule(schedule, folder):
 # --- how it ended ---
 
 def is_harmless(schedule):
-    return not any(f.what in ("kill", "return", "damage", "disk") or f.what in ("cut", "cut-off", "stop") and
+    return not any(f.what in ("kill", "return", "damage", "disk") or f.what in ("cut", "cut-off", "partition", "stop") and
                    f.for_s == float("inf") for f in schedule["faults"])
 
 

@@ -34,9 +34,9 @@ enum { BATCH = 10, BATCHES = 12 /* of an epoch */, EPOCHS = 2, EPOCHS_JOINED = 1
 #define LATEST_JOINED_S 0.8
 
 /* A process that stands still looks from elsewhere as one that is cut off: here they are the same. */
-enum what { KILL, RETURN, CUT_ONE, CUT_OFF, SLOW, LOSSY, DAMAGE, DISK, STOP, WHATS };
+enum what { KILL, RETURN, CUT_ONE, CUT_OFF, SLOW, LOSSY, DAMAGE, DISK, STOP, PARTITION, WHATS };
 static const char *const what_words[WHATS] = {"kill",  "return", "cut",  "cut-off", "slow",
-                                              "lossy", "damage", "disk", "stop"};
+                                              "lossy", "damage", "disk", "stop",    "partition"};
 
 struct misfortune {
     enum what what;
@@ -85,7 +85,8 @@ static void judge(struct plan *plan) {
     plan->harmless = true;
     for (int i = 0; i < plan->count; i++) {
         const struct misfortune *one = &plan->list[i];
-        const bool cuts = one->what == CUT_ONE || one->what == CUT_OFF || one->what == STOP;
+        const bool cuts =
+            one->what == CUT_ONE || one->what == CUT_OFF || one->what == STOP || one->what == PARTITION;
         if (one->what == DISK) { /* a pause for a checkpoint is a round of local-sgd */
             plan->without_disk = true;
             plan->scenario.settings[1][0] = "checkpoint-every";
@@ -147,6 +148,7 @@ static struct plan plan_of(uint64_t seed, const struct joined_by *joined) {
         if (one->what == RETURN && isinf(one->for_s)) one->for_s = 1.0;
         if (one->what == RETURN && one->process == 0) one->what = KILL; /* its folder is there already */
         if (one->what == CUT_OFF && seed % 2 == 1) one->what = STOP;
+        if (one->what == CUT_OFF && (seed % 12 == 6 || seed % 12 == 8)) one->what = PARTITION;
         if (one->what == DAMAGE) one->at_s *= 0.3; /* some of it is to come while they train */
     }
     draw_joins(&plan, seed, joined);
@@ -206,6 +208,11 @@ static void set_trouble(const struct trouble *trouble, bool on) {
     case CUT_OFF:
     case STOP:
         for (int i = 0; i < all->count; i++) simulated_cut(machine, all->processes[i].world, on);
+        break;
+    case PARTITION: /* those before it, and it with those behind */
+        for (int a = 0; a < one->process; a++)
+            for (int b = one->process; b < all->count; b++)
+                simulated_cut(all->processes[a].world, all->processes[b].world, on);
         break;
     case SLOW:
         simulated_slow(machine, on ? 50.0 : 1.0);
