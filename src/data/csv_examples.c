@@ -242,13 +242,15 @@ static bool counts_rows(const struct csv_table *table, int cell, bool *seen) {
     return true;
 }
 
-/* Of columns that nobody has chosen; of few rows it may be chance. */
+/* Of columns that nobody has chosen, and that are not all there is to learn from; of few rows it may be
+ * chance. */
 static int find_counting(struct parts *parts, struct error *error) {
     enum { LEAST_ROWS = 20 };
     const struct csv_table *table = parts->of[TRAIN].table;
     bool *seen;
     parts->counting = -1;
-    if (table->rows < LEAST_ROWS || (table->format.columns && *table->format.columns)) return OK;
+    if (table->rows < LEAST_ROWS || table->cells < 2 || (table->format.columns && *table->format.columns))
+        return OK;
     RETURN_IF(memory_array(&seen, (size_t)(table->rows + table->dropped + 1), "counted rows", error));
     for (int c = 0, cell = 0; c < parts->columns->count && parts->counting < 0; c++) {
         const struct column *column = &parts->columns->at[c];
