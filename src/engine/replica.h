@@ -116,7 +116,7 @@ bool replicas_close(struct replicas *replicas);
  * is recorded there. */
 bool replicas_recording(const struct replicas *replicas, int worker, struct recording_facts *facts);
 struct compute replicas_compute(struct replicas *replicas);
-/* From the next run of the worker on, which is open, its program tells whoever brings the weights that the
+/* From the next run of the worker on its program tells whoever brings the weights that the
  * run is given, and takes the gradient, how far it is (arena_set_step). Stays when it is reopened. False:
  * it cannot tell: it computes elsewhere, on several devices, or in micro-batches. */
 bool replicas_set_step(struct replicas *replicas, int worker, arena_step *step, void *argument);

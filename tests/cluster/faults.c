@@ -23,7 +23,7 @@
 #include "../../src/store/strategy.h"
 
 enum { FEW = 200, SERVERS_MOST = 3, WORKERS_MOST = 8, FAULTS_MOST = 3 };
-enum { LARGE = 29 /* of so many seeds, one */ };
+enum { LARGE = 67 /* of so many seeds, one */ };
 enum { BATCH = 10, BATCHES = 12 /* of an epoch */, EPOCHS = 2, EPOCHS_JOINED = 16 };
 
 #define TIMEOUT_S 20.0

@@ -53,7 +53,8 @@ expect_parts() { # words, servers, options of the run, whether there are some
 
 alone ''
 expect_parts 'one server' 1 '' 1
-expect_parts 'two servers' 2 '' 1
+cluster 2 '' ''
+expect_bits 'two servers'
 cluster 0 '' ''
 expect_bits mirrored
 TRAINER_SECRET=$(printf "%064d" 7) cluster 1 '' ''
