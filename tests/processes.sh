@@ -90,13 +90,17 @@ says() { # name, pattern
     grep -Eq -- "$2" "$1.err" || fail "$1: did not say \"$2\" but: $(tail -n 5 "$1.err")"
 }
 
-signal() { # which, name
-    local tries=0
-    until [ -s "$2.pid" ] || [ $tries -ge 500 ]; do
-        tries=$((tries + 1))
-        sleep 0.02
+signal() { # which, names...: all at once
+    local name tries pids=()
+    for name in "${@:2}"; do
+        tries=0
+        until [ -s "$name.pid" ] || [ $tries -ge 500 ]; do
+            tries=$((tries + 1))
+            sleep 0.02
+        done
+        pids+=("$(pid_of "$name")")
     done
-    kill "-$1" "$(pid_of "$2")" 2>/dev/null
+    kill "-$1" "${pids[@]}" 2>/dev/null
 }
 
 wait_until() { # command...

@@ -77,14 +77,14 @@ goes_on() { # label
     run 0 evaluate --checkpoint=run
 }
 start_all 1 --strategy=async-lockfree --epochs=1000000
-for name in w0 ps0 w1 w2; do signal TERM $name; done
+signal TERM w0 ps0 w1 w2
 ends 0 w0 w1 w2
 ends 130 ps0
 goes_on "all at once"
 
 # The last worker goes: there is nobody left, and what they did is kept.
 start_all 1 --strategy=async-lockfree --epochs=1000000
-for name in w0 w1 w2; do signal TERM $name; done
+signal TERM w0 w1 w2
 ends 0 w0 w1 w2
 ends 5 ps0
 says ps0 '^trainer: every worker was lost or has left; to go on from update [0-9]+, '\
