@@ -254,7 +254,7 @@ static void check_counting(const struct folder *folder) {
         const char *settings, *column; /* NULL: nothing is said */
     } cases[] = {{0, 1, 0, "", "id"},           {1, 5, 0, "", "id"},
                  {2, 1, 0, "", NULL},           {0, 1, 9, "", NULL},
-                 {0, 1, 99, "", NULL},          {0, 1, 0, ",columns=id", NULL},
+                 {0, 1, 99, "", NULL},          {0, 1, 0, ",columns=id,size", NULL},
                  {0, 1, 0, ",ignore=id", NULL}, {0, 1, 0, ",ignore=size", NULL},
                  {0, 1, 0, ",header=no", "1"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
