@@ -153,7 +153,7 @@ static const char *silence(const struct host *host, double heard_s, char words[6
 }
 
 /* Likewise; signs of life alone do not hold a place for ever. */
-static const char *delay(const struct host *host, const struct peer *peer, char words[60]) {
+static const char *overdue(const struct host *host, const struct peer *peer, char words[60]) {
     const double start_s = host->settings.start_s;
     if (silence(host, peer->heard_s, words)) return words;
     if (peer->ready || world_now(host->settings.world) - peer->came_s <= start_s) return NULL;
@@ -402,7 +402,7 @@ static void hear_peers(struct host *host, bool *moved) {
             *peer = host->peers[--host->count];
             guest_refuse(host, &guest, why.words, 0, true);
             guests_add(host, &guest);
-        } else if (ended || delay(host, peer, words)) {
+        } else if (ended || overdue(host, peer, words)) {
             drop_peer(host, i, ended ? NULL : words);
         }
         *moved = *moved || speaks || ended;

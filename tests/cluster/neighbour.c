@@ -294,14 +294,15 @@ static void reseal(struct passing *passing) {
     frame_pack_header(passing->bytes, &passing->header);
 }
 
-static bool is_gradient(struct relay *relay, const struct passing *passing) {
-    return passing->way == TO_HOST && passing->header.type == FRAME_GRADIENT &&
-           !atomic_exchange(&relay->done, true);
+static enum frame_type lied = FRAME_GRADIENT; /* what it is about */
+
+static bool is_lied(struct relay *relay, const struct passing *passing) {
+    return passing->way == TO_HOST && passing->header.type == lied && !atomic_exchange(&relay->done, true);
 }
 
 static bool send_infinity(struct relay *relay, struct passing *passing) {
     const float infinite = INFINITY;
-    if (!is_gradient(relay, passing)) return true;
+    if (!is_lied(relay, passing)) return true;
     memcpy(passing->bytes + FRAME_HEADER_BYTES + relay->at, &infinite, sizeof infinite);
     reseal(passing);
     return true;
@@ -310,14 +311,14 @@ static bool send_infinity(struct relay *relay, struct passing *passing) {
 static bool send_twice(struct relay *relay, struct passing *passing) {
     struct error error = {0};
     const struct piece piece = {passing->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes};
-    if (is_gradient(relay, passing)) endpoint_send(relay->ends[TO_HOST], "it", &piece, 1, LONG_S, &error);
+    if (is_lied(relay, passing)) endpoint_send(relay->ends[TO_HOST], "it", &piece, 1, LONG_S, &error);
     return true;
 }
 
 /* It lives, and nothing comes of it. */
 static bool send_heartbeats(struct relay *relay, struct passing *passing) {
     struct error error = {0};
-    if (!is_gradient(relay, passing)) return true;
+    if (!is_lied(relay, passing)) return true;
     while (error.code == OK && !world_stopped(relay->world)) {
         frame_write(relay->ends[TO_HOST], FRAME_HEARTBEAT, 0, NULL, 0, LONG_S, &error);
         world_sleep(relay->world, 0.02);
@@ -440,19 +441,8 @@ static void check_order(uint32_t model) {
 
 /* --- gradients that go in parts --- */
 
-static bool is_part(struct relay *relay, const struct passing *passing) {
-    return passing->header.type == FRAME_PART && !atomic_exchange(&relay->done, true);
-}
-
-static bool lose_part(struct relay *relay, struct passing *passing) {
-    return !is_part(relay, passing);
-}
-
-static bool send_part_twice(struct relay *relay, struct passing *passing) {
-    struct error error = {0};
-    const struct piece piece = {passing->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes};
-    if (is_part(relay, passing)) endpoint_send(relay->ends[TO_HOST], "it", &piece, 1, LONG_S, &error);
-    return true;
+static bool lose(struct relay *relay, struct passing *passing) {
+    return !is_lied(relay, passing);
 }
 
 /* A part of the step before instead of this step's. */
@@ -471,14 +461,6 @@ static bool keep_part(struct relay *relay, struct passing *passing) {
     return true;
 }
 
-static bool put_infinity(struct relay *relay, struct passing *passing) {
-    const float infinite = INFINITY;
-    if (!is_part(relay, passing)) return true;
-    memcpy(passing->bytes + FRAME_HEADER_BYTES + LOSS_BYTES + 400, &infinite, sizeof infinite);
-    reseal(passing);
-    return true;
-}
-
 static void check_parts(void) {
     static struct session whole;
     int n = 0;
@@ -491,14 +473,16 @@ static void check_parts(void) {
     const size_t places[] = {12, FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + LOSS_BYTES + 1000};
     for (size_t f = 0; f < sizeof places / sizeof *places; f++)
         check_byte(TO_HOST, n, places[f], FRAME_PART, model_sum());
-    lies("sync", send_part_twice, 0, ERROR_PEER,
-         "a part of a gradient of 1213408 bytes, expected at most 260064", "ended");
-    lies("sync", lose_part, 0, ERROR_PEER,
+    lied = FRAME_PART;
+    lies("sync", send_twice, 0, ERROR_PEER, "a part of a gradient of 1213408 bytes, expected at most 260064",
+         "ended");
+    lies("sync", lose, 0, ERROR_PEER,
          "found a gradient of 260064 bytes, expected a gradient of 1473408 bytes", "ended");
     lies("sync", keep_part, 0, ERROR_PEER, "a gradient of batch 0 in step 1, expected batch 1 in step 2",
          "ended");
-    lies("sync", put_infinity, 0, ERROR_DIVERGED, "is not finite at step 1 and was not applied",
-         "is not finite");
+    lies("sync", send_infinity, LOSS_BYTES + 400, ERROR_DIVERGED,
+         "is not finite at step 1 and was not applied", "is not finite");
+    lied = FRAME_GRADIENT;
     network = "softmax";
 }
 
