@@ -108,6 +108,12 @@ static int absent_name(const struct option *row, const char *owner, struct error
                      row->name, row->needs);
 }
 
+/* As the widths of `mlp` do, too, which are a text. */
+static bool takes_number(const struct option *row) {
+    return row->type == OPTION_REAL || row->type == OPTION_INT ||
+           (row->type == OPTION_TEXT && row->fallback != NULL && isdigit((unsigned char)row->fallback[0]));
+}
+
 static int unknown_name(const struct option *rows, const char *owner, const char *name, const char *value,
                         struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
@@ -138,7 +144,7 @@ static int unknown_name(const struct option *rows, const char *owner, const char
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
                          name, path, name);
     const bool is_number = value == NULL && isdigit((unsigned char)name[0]);
-    if (is_number && count > 0 && (rows->type == OPTION_REAL || rows->type == OPTION_INT))
+    if (is_number && count > 0 && takes_number(rows))
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
                          name, rows->name, name);
     char list[WORDS_BYTES];

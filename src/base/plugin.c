@@ -65,8 +65,20 @@ static char *end_of_list(char *value) {
     return end;
 }
 
+/* `given`: for each row whether it was. */
+static int check_new(const struct plugin *plugin, const struct option *row, bool given[NAMES_MOST],
+                     struct error *error) {
+    if (!row || row - plugin->options >= NAMES_MOST) return OK;
+    if (given[row - plugin->options])
+        return error_set(error, ERROR_USAGE, "%s: found %s twice, expected each setting once", plugin->name,
+                         row->name);
+    given[row - plugin->options] = true;
+    return OK;
+}
+
 /* Sets the one setting at the front of `text`, which it changes; *rest is what follows its comma, or NULL. */
-static int set_next(struct choice *choice, char *text, char **rest, struct error *error) {
+static int set_next(struct choice *choice, char *text, bool given[NAMES_MOST], char **rest,
+                    struct error *error) {
     const struct plugin *plugin = choice->plugin;
     char *const name = text;
     char *end = text + strcspn(text, "=,");
@@ -92,6 +104,7 @@ static int set_next(struct choice *choice, char *text, char **rest, struct error
     if (name[0] == '\0')
         return error_set(error, ERROR_USAGE, "%s: an empty setting in \"%.300s\", expected key=value",
                          plugin->name, choice->text);
+    RETURN_IF(check_new(plugin, option_find(plugin->options, name), given, error));
     return option_set(plugin->options, choice->settings, plugin->name, name, value, error);
 }
 
@@ -162,6 +175,7 @@ int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const c
     if (choice->plugin == NULL) return plugin_unknown(kind, copy, error);
     assert(choice->plugin->settings_bytes <= sizeof choice->settings);
     option_defaults(choice->plugin->options, choice->settings);
-    while (rest != NULL) RETURN_IF(set_next(choice, rest, &rest, error));
+    bool given[NAMES_MOST] = {false};
+    while (rest != NULL) RETURN_IF(set_next(choice, rest, given, &rest, error));
     return OK;
 }

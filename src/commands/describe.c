@@ -59,19 +59,28 @@ static int variable_of(const struct node_info *info) {
 
 /* Operations that are layers by themselves. */
 static bool is_named_as_layer(enum op op) {
-    static const enum op layers[] = {OP_relu,       OP_sigmoid,    OP_tanh, OP_gelu,    OP_gelu_tanh,
-                                     OP_silu,       OP_leaky_relu, OP_elu,  OP_relu6,   OP_hard_sigmoid,
-                                     OP_hard_swish, OP_maxpool,    OP_lrn,  OP_avgpool, OP_dropout};
+    static const enum op layers[] = {OP_relu,      OP_sigmoid,      OP_tanh,       OP_gelu,
+                                     OP_gelu_tanh, OP_silu,         OP_leaky_relu, OP_elu,
+                                     OP_relu6,     OP_hard_sigmoid, OP_hard_swish, OP_maxpool,
+                                     OP_lrn,       OP_avgpool,      OP_dropout,    OP_concat};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (layers[i] == op) return true;
     return false;
 }
 
+/* The sum of two branches: a bias is a variable, and has another shape. */
+static bool is_sum(const struct graph *g, const struct node_info *info) {
+    if (info->op != OP_add) return false;
+    const struct node_info *a = &g->nodes[info->input[0]], *b = &g->nodes[info->input[1]];
+    return shape_equal(&a->shape, &b->shape) && a->op != OP_variable && b->op != OP_variable;
+}
+
 /* Nodes worth a line: those that people call layers. The batch is left out of their shapes. */
 static bool is_layer(const struct network *network, node n) {
     const struct node_info *info = &network->graph.nodes[n];
-    return info->op == OP_placeholder ? n == network->x
-                                      : variable_of(info) > 0 || is_named_as_layer(info->op);
+    return info->op == OP_placeholder
+               ? n == network->x
+               : variable_of(info) > 0 || is_named_as_layer(info->op) || is_sum(&network->graph, info);
 }
 
 /* On a terminal that is too narrow for them the arrays go on below, in their own column. */
@@ -131,12 +140,13 @@ static int describe(const struct choice *model, const struct shape *shape, const
                                               .codes = codes ? *codes : (struct codes){0},
                                               .classes = classes,
                                               .batch = 1,
-                                              .shards = 1};
+                                              .shards = 1,
+                                              .training = true /* with dropout */};
     int code = network_open(&network, &settings, error);
     if (code == OK) {
         double multiply_adds = 0.0;
         print_line("layer        output           parameters  multiply-adds", "arrays");
-        for (node n = 0; n < network.graph.count; n++) {
+        for (node n = 0; n <= network.logits; n++) {
             multiply_adds += graph_multiply_adds(&network.graph, n);
             if (is_layer(&network, n)) print_layer(&network.graph, n);
         }

@@ -13,7 +13,7 @@
 #include "../base/text.h"
 #include "without.h"
 
-enum { MAX_LABEL = 1023, MEANT_BYTES = 60 };
+enum { MAX_LABEL = 1023, COUNT_MOST = 8, MEANT_BYTES = 80 };
 
 struct list {
     struct device *devices; /* [count], owned */
@@ -43,12 +43,19 @@ static const char *present(char *out, size_t bytes) {
     return out;
 }
 
-/* "; did you mean gpu:1?" for "cuda:1"; "" where nothing is near. */
-static const char *nearest_words(const char *item, size_t length, char out[MEANT_BYTES]) {
+/* "; did you mean gpu:1?" for "cuda:1"; of a number that is all there is, so many CPU devices; "" where
+ * nothing is near. */
+static const char *nearest_words(bool alone, const char *item, size_t length, char out[MEANT_BYTES]) {
     static const char *const names[][2] = {{"cuda", "gpu"}, {"gpu", "gpu"}, {"cpu", "cpu"}};
     const char *colon = memchr(item, ':', length);
     const size_t name = colon ? (size_t)(colon - item) : length, digits = colon ? length - name - 1 : 0;
     out[0] = '\0';
+    if (alone && length == 1 && item[0] >= '1' && item[0] <= '0' + COUNT_MOST) {
+        struct text text = text_into(out, MEANT_BYTES);
+        for (int i = 0; i < item[0] - '0'; i++)
+            text_add(&text, i > 0 ? ",cpu:%d" : "; did you mean cpu:%d", i);
+        text_add(&text, "?");
+    }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strlen(names[i][0]) != name || strncasecmp(item, names[i][0], name) != 0) continue;
         const bool every = digits == 1 && colon[1] == '*';
@@ -61,11 +68,11 @@ static const char *nearest_words(const char *item, size_t length, char out[MEANT
     return out;
 }
 
-static int not_understood(const char *item, size_t length, struct error *error) {
+static int not_understood(bool alone, const char *item, size_t length, struct error *error) {
     char meant[MEANT_BYTES];
     return error_set(error, ERROR_USAGE,
                      "devices: '%.*s', expected auto, cpu:*, gpu:0, or a list such as cpu:0,cpu:1%s",
-                     (int)length, item, nearest_words(item, length, meant));
+                     (int)length, item, nearest_words(alone, item, length, meant));
 }
 
 static int add(struct list *list, const struct backend *backend, int label, struct error *error) {
@@ -94,19 +101,19 @@ static int add_all(struct list *list, const struct backend *backend, struct erro
 /* item[length] is "cpu:3" or "cpu:*". */
 static int add_item(struct list *list, const char *item, size_t length, struct error *error) {
     const char *colon = memchr(item, ':', length);
-    if (!colon) return not_understood(item, length, error);
+    if (!colon) return not_understood(list->count == 0 && item[length] == '\0', item, length, error);
     const size_t name_length = (size_t)(colon - item), digits = length - name_length - 1;
     const char *label_text = colon + 1;
     const bool every = digits == 1 && label_text[0] == '*';
     if (digits == 0 || (!every && strspn(label_text, "0123456789") < digits))
-        return not_understood(item, length, error);
+        return not_understood(list->count == 0 && item[length] == '\0', item, length, error);
 
     const struct backend *backend = find_backend(item, name_length);
     char devices[200];
     if (!backend && name_length == 3 && memcmp(item, "gpu", 3) == 0)
         return error_set(error, ERROR_DEVICE, "%.*s: needs a build with CUDA (devices: %s)", (int)length,
                          item, present(devices, sizeof devices));
-    if (!backend) return not_understood(item, length, error);
+    if (!backend) return not_understood(list->count == 0 && item[length] == '\0', item, length, error);
     if (backend->count() == 0 && backend->missing)
         return error_set(error, ERROR_DEVICE, "%.*s: %s (devices: %s)", (int)length, item, backend->missing(),
                          present(devices, sizeof devices));

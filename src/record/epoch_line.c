@@ -25,7 +25,10 @@ static void put_line(const struct epoch_line *line, bool speed, bool left, struc
     char digits[DIGITS_BYTES], figure[METRIC_BYTES];
     const int width = (int)(digits_whole(digits, line->epochs) - digits);
     text_add(text, "Epoch %*d/%d", width, line->epoch, line->epochs);
-    if (!isnan(line->loss)) text_add(text, "  loss %.4f", line->loss);
+    if (!isnan(line->loss)) {
+        digits_fixed(digits, line->loss, 4);
+        text_add(text, "  loss %s", digits);
+    }
     if (!isnan(line->validation_score))
         text_add(text, "  val %s", metric_figure(line->metric, line->validation_score, figure));
     if (!isnan(line->test_score))

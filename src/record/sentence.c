@@ -111,7 +111,7 @@ void sentence_losses(struct text *words, const struct spent *spent) {
     }
     if (spent->dropped > 0.0) {
         count_text(some, spent->dropped);
-        text_item(words, "; ", "%s gradients dropped", some);
+        text_item(words, "; ", "%s gradient%s dropped", some, strcmp(some, "1") == 0 ? "" : "s");
     }
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "../infer/evaluate.h"
+#include "../record/digits.h"
 #include "../record/lines.h"
 #include "../record/sentence.h"
 #include "results.h"
@@ -9,7 +10,7 @@
 
 void results_print(const struct results *results, const char *sentence) {
     struct lines lines;
-    char score[METRIC_BYTES];
+    char score[METRIC_BYTES], cost[DIGITS_BYTES];
     lines_open(&lines, stdout, NULL);
     if (results) {
         if (!isnan(results->test_score))
@@ -19,7 +20,8 @@ void results_print(const struct results *results, const char *sentence) {
             lines_say(&lines, "Test-%s-By-%s: %s", metric_rows[results->metric].title, results->views,
                       metric_plain(results->metric, results->views_score, score));
         lines_say(&lines, "Total Time: %.2fs", results->train_seconds);
-        lines_say(&lines, "Final Cost: %.4f", results->final_cost);
+        digits_fixed(cost, results->final_cost, 4);
+        lines_say(&lines, "Final Cost: %s", cost);
     }
     if (sentence[0] != '\0') lines_fit(&lines, "%s", sentence);
     lines_close(&lines, results == NULL);

@@ -224,6 +224,7 @@ static void test_plugins(void) {
                                  "\"sgd:rate=0.1,limit=2\"? (one of sgd, async-lockfree)");
     choose("sgd:rat=1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
     choose("sgd:batch=0", "sgd: batch=0: expected 1 to 1000000 examples");
+    choose("sgd:rate=1,batch=7,rate=1", "sgd: found rate twice, expected each setting once");
     choose("sgd:batch", "sgd: batch: a value is missing, expected batch=...");
     choose("sgd:", "sgd: an empty setting in \"sgd:\", expected key=value");
     choose("sgd:rate=1,", "sgd: an empty setting in \"sgd:rate=1,\", expected key=value");

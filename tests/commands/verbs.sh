@@ -53,6 +53,9 @@ good describe
 has '^all .* 7510 ' # 64 * 100 + 100 + 100 * 10 + 10
 awk '$1 != "all" && $1 != "layer" { sum += $(NF > 3 ? 3 : 0) } $1 == "all" { exit sum != $2 }' out ||
     fail "describe: the rows do not add up: $(cat out)"
+good describe --model='layers: a = dense 8 relu; b = dense 8; c = add a b; dropout 0.5; concat c; dense'
+[ "$(awk 'NR > 1 { printf "%s ", $1 }' out)" = "input dense relu dense add dropout concat dense all " ] ||
+    fail "describe: the layers: $(cat out)"
 [ -z "$(find . -newer err -type d -name runs)" ] || fail "a verb that only looks made a folder"
 
 # --- evaluate: what training printed ---

@@ -142,6 +142,7 @@ static void check_errors(void) {
     check_wrong("gpu", ERROR_USAGE, "; did you mean gpu:0?");
     check_wrong("cpu", ERROR_USAGE, "; did you mean cpu:0?");
     check_wrong("CPU:*", ERROR_USAGE, "; did you mean cpu:*?");
+    check_wrong("2", ERROR_USAGE, "; did you mean cpu:0,cpu:1?");
     check_wrong("cpu:1024", ERROR_USAGE, "'cpu:1024', expected a label of 0 to 1023");
     check_wrong("cpu:99999999999999999999", ERROR_USAGE, "expected a label of 0 to 1023");
     check_wrong("cpu:0,cpu:0", ERROR_USAGE, "cpu:0 is named twice");

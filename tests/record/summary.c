@@ -484,6 +484,9 @@ static void test_epoch_line(void) {
     line.left_s = 0.25;
     line.seconds = 0.034;
     check_epoch_line(&line, "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  34 ms  (ETA 0.2 s)");
+    line.loss = 1.25e12;
+    check_epoch_line(&line,
+                     "Epoch  3/20  loss 1.25000e+12  test 95.41 %  412,000 examples/s  34 ms  (ETA 0.2 s)");
     line.left_s = 125;
     line.seconds = 100;
     line.test_score = line.loss = NAN;
