@@ -21,6 +21,7 @@ enum {
 struct link_kind {
     bool encrypts;
     bool tells_end; /* receive says so: the end of the socket alone is none */
+    bool whole;     /* receive may fill all the room it is given at once: it is given all there is */
     bool intact;    /* what comes is what was sent, or an error: nobody else needs to check it */
     /* Once, for a socket that has just been connected or accepted. */
     int (*open)(struct endpoint *endpoint, bool accepted, struct error *error);
@@ -29,6 +30,9 @@ struct link_kind {
     ssize_t (*receive)(struct endpoint *endpoint, void *buffer, size_t bytes, const char **why);
     /* As receive, behind `finish`: nobody looks at the bytes. */
     ssize_t (*drop)(struct endpoint *endpoint, void *buffer, size_t bytes, const char **why);
+    /* A message will not be completed: nothing more comes into its receiver's memory. True: a part of one has
+     * gone out. NULL: the link touches no memory between two calls. */
+    bool (*give_up)(struct endpoint *endpoint);
     /* Tells the peer that this was all, once what was sent before has gone; until then it is called again. */
     void (*finish)(struct endpoint *endpoint);
     void (*close)(struct endpoint *endpoint); /* frees what `open` made; endpoint->socket stays */

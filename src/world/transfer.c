@@ -86,9 +86,13 @@ static int fail_waiting(const struct transfer *transfer, double seconds, struct 
 /* Where it went wrong, what stays of messages that will not be completed: the peer would take what follows
  * for the rest. */
 static int cut_off(struct transfer *transfers, int count, int code) {
-    for (int i = 0; i < count && code != OK; i++)
-        if (!is_sent(&transfers[i]) && (transfers[i].sent > 0 || transfers[i].endpoint->held > 0))
-            atomic_store(&transfers[i].endpoint->cut_off, true);
+    for (int i = 0; i < count && code != OK; i++) {
+        struct endpoint *endpoint = transfers[i].endpoint;
+        bool sent = transfers[i].sent > 0 || endpoint->held > 0;
+        if (transfer_is_done(&transfers[i])) continue;
+        if (endpoint->link->give_up) sent = endpoint->link->give_up(endpoint) || sent;
+        if (sent && !is_sent(&transfers[i])) atomic_store(&endpoint->cut_off, true);
+    }
     return code;
 }
 
@@ -120,7 +124,8 @@ static int receive_some(struct transfer *transfer, bool *moved, struct error *er
     struct endpoint *endpoint = transfer->endpoint;
     char *const buffer = (char *)transfer->buffer + transfer->received;
     const size_t left = transfer->bytes - transfer->received;
-    const size_t room = transfer->sum && left > SUMMED_BYTES ? SUMMED_BYTES : left;
+    const bool in_parts = transfer->sum && left > SUMMED_BYTES && !endpoint->link->whole;
+    const size_t room = in_parts ? SUMMED_BYTES : left;
     const char *why = "";
     ssize_t bytes = (ssize_t)endpoint_take_ahead(endpoint, buffer, room);
     if (bytes == 0) bytes = endpoint->link->receive(endpoint, buffer, room, &why);

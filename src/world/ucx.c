@@ -5,16 +5,19 @@
  * (bridge/upgrade.c). Strangers get no further than TCP, and UCX is given no address of theirs to read.
  *
  * The TCP connection stays: as the sign of life, which the kernel ends with the process; to be interrupted;
- * and for words of 8 bytes, counts. How many bytes a side has received: no more are under way than the slots
- * hold, and who waits for room is woken, which UCX's shared memory does not do. And how many it has sent in
- * all, so that the end of a direction does not come before its bytes.
+ * and for words of 8 bytes, counts. How much a side has taken: no more is under way than is allowed, and who
+ * waits for room is woken, which UCX's shared memory does not do. And how many messages it has sent in all,
+ * so that the end of a direction does not come before them.
  *
  * Every connection has a worker of its own, used under a lock by who sends and who receives. Neither spins:
  * each waits at a set of descriptors (epoll) with the worker's, which is armed before, the TCP socket, and a
  * bell. The bell is rung by the other of the two, where its work on the worker has taken what was awaited.
  *
- * Bytes go as a stream of UCX. What is sent is copied into slots, as the kernel copies for a socket: UCX may
- * need it after `send` has returned. What has come lies in UCX's memory until it is copied out. */
+ * Bytes go as messages of UCX, of any length. Small pieces are copied into slots, as the kernel copies for a
+ * socket: UCX may need them after `send` has returned. Of large ones UCX reads the sender's memory, and the
+ * receiver fetches them into its own where it has room for a whole message: nothing is copied that need not
+ * be, and each side is woken once, not for every few thousand bytes. `send` returns when they have gone. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,36 +45,85 @@ static void note_failure(void *argument, ucp_ep_h peer, ucs_status_t status) {
 /* Frees the request once it is; NULL is. */
 static bool is_done(struct ucx_link *link, void **request) {
     if (!*request) return true;
-    if (link->ucp->ucp_request_check_status(*request) == UCS_INPROGRESS) return false;
+    const ucs_status_t status = link->ucp->ucp_request_check_status(*request);
+    if (status == UCS_INPROGRESS) return false;
+    if (status != UCS_OK) note_failure(link, link->peer, status);
     link->ucp->ucp_request_free(*request);
     *request = NULL;
     return true;
 }
 
 static bool has_room(struct ucx_link *link) {
-    return link->sent - link->taken < SLOTS * SLOT_BYTES && is_done(link, &link->slots[link->slot]);
+    return link->sent - link->taken < WINDOW_BYTES && is_done(link, &link->slots[link->slot]);
 }
 
-/* Of what has come, once it is taken. */
+/* UCX reads the sender's memory. */
+static bool is_lending(struct ucx_link *link) {
+    bool lending = false;
+    for (int s = 0; s < SLOTS; s++) lending = (!is_done(link, &link->slots[s]) && link->lent[s]) || lending;
+    return lending;
+}
+
+/* What a sender that sleeps has waited for. */
+static bool may_send(struct ucx_link *link) {
+    return link->failed != UCS_OK || (link->ahead > 0 ? !is_lending(link) : has_room(link));
+}
+
+static struct message *first_message(struct ucx_link *link) {
+    return &link->queue[link->next % MESSAGES];
+}
+
+/* Each begins with its number, and what is small of a message that was lent. The first of all is nothing but
+ * a greeting. */
+static ucs_status_t note_message(struct ucx_link *link, const uint8_t *header, size_t header_bytes,
+                                 struct message message) {
+    const bool fits = header_bytes >= NUMBER_BYTES && header_bytes <= NUMBER_BYTES + SMALL_BYTES;
+    const uint64_t number = fits ? bytes_little(header, NUMBER_BYTES) : UINT64_MAX;
+    struct message *entry = &link->queue[number % MESSAGES];
+    if (number - link->next >= MESSAGES || entry->place != PLACE_NONE) {
+        note_failure(link, link->peer, UCS_ERR_EXCEEDS_LIMIT);
+        return UCS_OK;
+    }
+    if (number == 0) {
+        link->next = 1;
+        return UCS_OK;
+    }
+    *entry = message;
+    entry->small_bytes = (uint8_t)(header_bytes - NUMBER_BYTES);
+    memcpy(entry->small, header + NUMBER_BYTES, entry->small_bytes);
+    return UCS_INPROGRESS;
+}
+
+static enum place place_of(const ucp_am_recv_param_t *param) {
+    return param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV ? PLACE_PEER : PLACE_UCX;
+}
+
+ucs_status_t ucx_note_copied(void *argument, const void *header, size_t header_bytes, void *data,
+                             size_t bytes, const ucp_am_recv_param_t *param) {
+    return note_message(argument, header, header_bytes,
+                        (struct message){data, bytes, place_of(param), .copied = true});
+}
+
+ucs_status_t ucx_note_lent(void *argument, const void *header, size_t header_bytes, void *data, size_t bytes,
+                           const ucp_am_recv_param_t *param) {
+    return note_message(argument, header, header_bytes,
+                        (struct message){data, bytes, place_of(param), .copied = false});
+}
+
+/* Of the first message, once it is taken. */
 static void let_go(struct ucx_link *link) {
-    link->ucp->ucp_stream_data_release(link->peer, (void *)(uintptr_t)link->data);
-    link->data = NULL;
+    struct message *first = first_message(link);
+    if (first->place == PLACE_UCX || first->place == PLACE_PEER)
+        link->ucp->ucp_am_data_release(link->worker, first->data);
+    if (first->place == PLACE_OWN) memory_free(first->data);
+    if (first->copied) link->received += first->bytes + MESSAGE_COST;
+    *first = (struct message){0};
+    link->next++;
+    link->used = 0;
 }
 
 static bool has_data(struct ucx_link *link) {
-    if (link->data) return true;
-    if (!link->peer) return false;
-    size_t bytes = 0;
-    const ucs_status_ptr_t data = link->ucp->ucp_stream_recv_data_nb(link->peer, &bytes);
-    if (UCS_PTR_IS_ERR(data)) note_failure(link, link->peer, UCS_PTR_STATUS(data));
-    if (!data || UCS_PTR_IS_ERR(data)) return false;
-    link->data = data;
-    link->data_bytes = bytes;
-    link->data_used = !link->greeted;
-    link->greeted = true;
-    if (link->data_used < bytes) return true;
-    let_go(link);
-    return has_data(link);
+    return first_message(link)->place != PLACE_NONE && (!link->fetching || is_done(link, &link->fetch));
 }
 
 static bool is_sane(const struct ucx_link *link, uint64_t word) {
@@ -151,21 +203,30 @@ static int judge(struct ucx_link *link, const char **why) {
     return LINK_BROKEN;
 }
 
-/* --- bytes --- */
+/* --- what is sent --- */
 
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* As much of the pieces behind the first `offset` bytes as a slot holds. */
+/* What is left of a piece behind the first `offset` bytes of all; empty: nothing. */
+static struct iovec rest_at(const struct iovec *pieces, size_t count, size_t offset) {
+    for (size_t i = 0; i < count; i++) {
+        if (offset < pieces[i].iov_len)
+            return (struct iovec){(uint8_t *)pieces[i].iov_base + offset, pieces[i].iov_len - offset};
+        offset -= pieces[i].iov_len;
+    }
+    return (struct iovec){0};
+}
+
+/* Small pieces behind the first `offset` bytes, as many as a slot holds. */
 static size_t fill_slot(uint8_t *slot, const struct iovec *pieces, size_t count, size_t offset) {
     size_t filled = 0;
-    for (size_t i = 0; i < count && filled < SLOT_BYTES; i++) {
-        const size_t skipped = least(offset, pieces[i].iov_len);
-        const size_t bytes = least(pieces[i].iov_len - skipped, SLOT_BYTES - filled);
-        offset -= skipped;
-        if (bytes == 0) continue;
-        memcpy(slot + filled, (const uint8_t *)pieces[i].iov_base + skipped, bytes);
+    while (filled < SLOT_BYTES) {
+        const struct iovec rest = rest_at(pieces, count, offset + filled);
+        const size_t bytes = least(rest.iov_len, SLOT_BYTES - filled);
+        if (bytes == 0 || rest.iov_len > SLOT_BYTES) break;
+        memcpy(slot + filled, rest.iov_base, bytes);
         filled += bytes;
     }
     return filled;
@@ -187,29 +248,55 @@ static bool is_flushed(struct ucx_link *link) {
     return false;
 }
 
-/* Those bytes of the pieces behind the first `offset` for which there is room. */
+/* Its memory, up to the next slot's. */
+static uint8_t *slot_bytes(const struct ucx_link *link) {
+    return link->bytes + (size_t)link->slot * (NUMBER_BYTES + SLOT_BYTES);
+}
+
+/* `lent`: [bytes] of the sender's that follow the `small` ones in the slot; NULL: those are all. UCX reads
+ * the slot until the message has gone. The greeting asks for an answer: without one a message of several
+ * pieces could not go. False: it has failed. */
+static bool post(struct ucx_link *link, size_t small, const void *lent, size_t bytes) {
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                       .flags = (lent ? 0 : UCP_AM_SEND_FLAG_EAGER) |
+                                                (link->number == 0 ? UCP_AM_SEND_FLAG_REPLY : 0)};
+    uint8_t *slot = slot_bytes(link);
+    bytes_put_little(slot, NUMBER_BYTES, link->number);
+    const ucs_status_ptr_t request =
+        lent ? link->ucp->ucp_am_send_nbx(link->peer, MESSAGE_LENT, slot, NUMBER_BYTES + small, lent, bytes,
+                                          &param)
+             : link->ucp->ucp_am_send_nbx(link->peer, MESSAGE_COPIED, slot, NUMBER_BYTES, slot + NUMBER_BYTES,
+                                          small, &param);
+    if (UCS_PTR_IS_ERR(request)) {
+        note_failure(link, link->peer, UCS_PTR_STATUS(request));
+        return false;
+    }
+    link->slots[link->slot] = request; /* NULL: it is done */
+    link->lent[link->slot] = lent != NULL;
+    link->slot = (link->slot + 1) % SLOTS;
+    link->unflushed = true;
+    link->number++;
+    if (!lent) link->sent += small + MESSAGE_COST;
+    return true;
+}
+
+/* Those bytes of the pieces behind the first `offset` for which there is room. A few before a large piece go
+ * along with it: the receiver is woken once. */
 static size_t put(struct ucx_link *link, const struct iovec *pieces, size_t count, size_t offset) {
-    const ucp_request_param_t param = {.op_attr_mask = 0};
     size_t all = 0;
     while (link->failed == UCS_OK && has_room(link)) {
-        uint8_t *slot = link->bytes + (size_t)link->slot * SLOT_BYTES;
-        const size_t bytes = fill_slot(slot, pieces, count, offset + all);
-        if (bytes == 0) break;
-        const ucs_status_ptr_t request = link->ucp->ucp_stream_send_nbx(link->peer, slot, bytes, &param);
-        if (UCS_PTR_IS_ERR(request)) {
-            note_failure(link, link->peer, UCS_PTR_STATUS(request));
-            break;
-        }
-        link->slots[link->slot] = request; /* NULL: it is done */
-        link->slot = (link->slot + 1) % SLOTS;
-        link->unflushed = true;
-        all += bytes;
+        const size_t small = fill_slot(slot_bytes(link) + NUMBER_BYTES, pieces, count, offset + all);
+        const struct iovec rest = rest_at(pieces, count, offset + all + small);
+        const bool lends = rest.iov_len > SLOT_BYTES && small <= SMALL_BYTES;
+        const size_t parts = (rest.iov_len + LENT_MOST - 1) / LENT_MOST; /* none is a small rest */
+        const size_t bytes = lends ? (rest.iov_len + parts - 1) / parts : 0;
+        if (small + bytes == 0 || !post(link, small, lends ? rest.iov_base : NULL, bytes)) break;
+        all += small + bytes;
     }
-    link->sent += all;
     return all;
 }
 
-/* The first byte either way, which belongs to no message: the workers find each other by it. */
+/* The first byte either way, which belongs to nothing that is sent: the workers find each other by it. */
 static void greet(struct ucx_link *link) {
     put(link, &(struct iovec){.iov_base = "", .iov_len = 1}, 1, 0);
     link->sent = 0;
@@ -233,7 +320,17 @@ int ucx_reach(struct endpoint *endpoint, const uint8_t *address, struct error *e
     return OK;
 }
 
-/* What is the last of a message is reported once it has left UCX: nobody might come to move it on. */
+/* As much as there is room for. While UCX still reads the sender's memory nothing follows, and none of that
+ * is held: only what has gone is a sign of life. */
+static void put_more(struct endpoint *endpoint, struct ucx_link *link, const struct iovec *pieces,
+                     size_t count) {
+    if (link->ahead == 0) link->ahead = put(link, pieces, count, endpoint->held);
+    if (is_lending(link)) return;
+    endpoint->held += link->ahead;
+    link->ahead = 0;
+}
+
+/* What is the last of all is reported once it has left UCX: nobody might come to move it on. */
 static ssize_t send_over(struct endpoint *endpoint, struct ucx_link *link, const struct iovec *pieces,
                          size_t count, const char **why) {
     size_t all = 0;
@@ -241,10 +338,12 @@ static ssize_t send_over(struct endpoint *endpoint, struct ucx_link *link, const
     rise(&link->sender);
     hear(endpoint, link);
     while (true) {
-        if (link->ended || link->failed != UCS_OK) return judge(link, why);
-        endpoint->held += put(link, pieces, count, endpoint->held);
+        while (link->ended && link->ahead > 0 && progress(link)) continue; /* it may have taken all before */
+        if (link->failed != UCS_OK || (link->ended && (link->ahead == 0 || is_lending(link))))
+            return judge(link, why);
+        put_more(endpoint, link, pieces, count);
         const size_t held = endpoint->held;
-        const bool moved = held > 0 && (held < all || is_flushed(link));
+        const bool moved = link->ahead == 0 && held > 0 && (held < all || is_flushed(link));
         if (has_data(link) || link->failed != UCS_OK) ring(&link->receiver);
         if (moved) endpoint->held = 0;
         if (moved) return (ssize_t)held;
@@ -255,16 +354,51 @@ static ssize_t send_over(struct endpoint *endpoint, struct ucx_link *link, const
     }
 }
 
+/* --- what is received --- */
+
+/* Has UCX bring the first message, which still is at the peer, into buffer[most], or where it is too long for
+ * that, into memory of the link's. False: it has not come yet, or has failed. */
+static bool fetch(struct ucx_link *link, uint8_t *buffer, size_t most) {
+    struct message *first = first_message(link);
+    const ucp_request_param_t param = {.op_attr_mask = 0};
+    if (first->place == PLACE_PEER) {
+        struct error ignored = {0};
+        uint8_t *own = NULL, *to = buffer;
+        if (first->bytes > most && memory_array(&own, first->bytes, "a message", &ignored) != OK)
+            note_failure(link, link->peer, UCS_ERR_NO_MEMORY);
+        if (link->failed != UCS_OK) return false;
+        if (own) to = own;
+        const ucs_status_ptr_t request =
+            link->ucp->ucp_am_recv_data_nbx(link->worker, first->data, to, first->bytes, &param);
+        first->data = to;
+        first->place = own ? PLACE_OWN : PLACE_CALLER;
+        link->fetching = true;
+        if (UCS_PTR_IS_ERR(request)) note_failure(link, link->peer, UCS_PTR_STATUS(request));
+        link->fetch = UCS_PTR_IS_ERR(request) ? NULL : request;
+    }
+    if (link->fetching && is_done(link, &link->fetch)) link->fetching = link->failed != UCS_OK;
+    return !link->fetching;
+}
+
 static size_t take(struct endpoint *endpoint, struct ucx_link *link, uint8_t *buffer, size_t most) {
     size_t all = 0;
-    while (all < most && has_data(link)) {
-        const size_t bytes = least(most - all, link->data_bytes - link->data_used);
-        memcpy(buffer + all, link->data + link->data_used, bytes);
+    while (all < most && first_message(link)->place != PLACE_NONE) {
+        const struct message *first = first_message(link);
+        const bool small = link->used < first->small_bytes;
+        const bool fetches = !small && (first->place == PLACE_PEER || link->fetching);
+        if (fetches && (all > 0 || !fetch(link, buffer, most))) break;
+        const size_t end = first->small_bytes + (small ? 0 : first->bytes);
+        const size_t bytes = least(most - all, end - link->used);
+        const uint8_t *from = small ? first->small + link->used
+                                    : (const uint8_t *)first->data + (link->used - first->small_bytes);
+        if (small || first->place != PLACE_CALLER)
+            memcpy(buffer + all, from, bytes);
+        else
+            assert(first->data == buffer && bytes == first->bytes); /* a call goes on as before */
         all += bytes;
-        link->data_used += bytes;
-        if (link->data_used == link->data_bytes) let_go(link);
+        link->used += bytes;
+        if (link->used == first->small_bytes + first->bytes) let_go(link);
     }
-    link->received += all;
     if (link->received - link->told >= UNTOLD_BYTES && tell(endpoint, link, link->received))
         link->told = link->received;
     return all;
@@ -273,7 +407,7 @@ static size_t take(struct endpoint *endpoint, struct ucx_link *link, uint8_t *bu
 /* Everything that was sent has come; of one who has gone without a count, what there is. */
 static bool is_over(const struct endpoint *endpoint, const struct ucx_link *link) {
     if (endpoint->interrupted) return true;
-    return link->total ? (link->total & ~TOTAL) <= link->received : link->ended;
+    return link->total ? (link->total & ~TOTAL) <= link->next : link->ended;
 }
 
 static ssize_t receive_over(struct endpoint *endpoint, struct ucx_link *link, uint8_t *buffer, size_t most,
@@ -281,11 +415,11 @@ static ssize_t receive_over(struct endpoint *endpoint, struct ucx_link *link, ui
     rise(&link->receiver);
     while (true) {
         const size_t all = take(endpoint, link, buffer, most);
-        if (all > 0 && has_room(link)) ring(&link->sender);
+        if (all > 0 && may_send(link)) ring(&link->sender);
         if (all > 0) return (ssize_t)all;
         const bool over = is_over(endpoint, link); /* before the last look for what has come */
         if (progress(link)) continue;
-        if (has_room(link) || link->failed != UCS_OK) ring(&link->sender);
+        if (may_send(link)) ring(&link->sender);
         if (has_data(link)) continue;
         if (over) return LINK_ENDED;
         hear(endpoint, link);
@@ -328,7 +462,7 @@ static bool has_finished(struct endpoint *endpoint, struct ucx_link *link) {
     hear(endpoint, link);
     if (link->finished || link->failed != UCS_OK || link->ended) return true;
     while (progress(link)) continue;
-    link->finished = is_flushed(link) && tell(endpoint, link, TOTAL | link->sent);
+    link->finished = is_flushed(link) && tell(endpoint, link, TOTAL | link->number);
     return link->finished;
 }
 
@@ -357,19 +491,38 @@ static void end_request(const struct ucx_library *ucp, void *request) {
     if (UCS_PTR_IS_PTR(request)) ucp->ucp_request_free(request);
 }
 
+/* From then on UCX touches no memory of a sender or a receiver. */
 static void close_peer(struct endpoint *endpoint, struct ucx_link *link) {
     const struct ucx_library *ucp = link->ucp;
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
                                        .flags = UCP_EP_CLOSE_FLAG_FORCE};
     const double until = world_now(endpoint->world) + CLOSE_S;
-    if (link->data) let_go(link);
     void *request = ucp->ucp_ep_close_nbx(link->peer, &param);
     while (UCS_PTR_IS_PTR(request) && ucp->ucp_request_check_status(request) == UCS_INPROGRESS &&
            world_now(endpoint->world) < until)
         progress(link);
     end_request(ucp, request);
     for (int s = 0; s < SLOTS; s++) end_request(ucp, link->slots[s]);
+    memset(link->slots, 0, sizeof link->slots);
+    end_request(ucp, link->fetch);
+    link->fetch = NULL;
+    for (int i = 0; i < MESSAGES; i++) let_go(link); /* those behind one that has not come, too */
     end_request(ucp, link->flush);
+    link->flush = NULL;
+    link->peer = NULL;
+}
+
+/* Messages that were lent go on; of what is fetched nothing may come into the receiver's memory any more. */
+static bool give_up(struct endpoint *endpoint) {
+    struct ucx_link *link = endpoint->state;
+    lock_take(&link->lock);
+    const bool sent = link->ahead > 0;
+    if (link->peer && link->fetching && first_message(link)->place == PLACE_CALLER) {
+        note_failure(link, link->peer, UCS_ERR_CANCELED);
+        close_peer(endpoint, link);
+    }
+    lock_release(&link->lock);
+    return sent;
 }
 
 static void close_link(struct endpoint *endpoint) {
@@ -384,8 +537,10 @@ static void close_link(struct endpoint *endpoint) {
 
 /* What moves as TCP does is not checked by UCX either. `open`: ucx_begin. */
 const struct link_kind link_ucx = {.tells_end = true,
+                                   .whole = true,
                                    .send = send_bytes,
                                    .receive = receive_bytes,
                                    .drop = receive_bytes,
+                                   .give_up = give_up,
                                    .finish = finish,
                                    .close = close_link};

@@ -29,7 +29,7 @@ static ucs_status_t configure(const struct ucx_library *ucp, ucp_config_t *confi
 static ucs_status_t open_context(struct ucx *ucx, bool loopback, bool shares_memory) {
     const struct ucx_library *ucp = &ucx->ucp;
     const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED,
-                                 .features = UCP_FEATURE_STREAM | UCP_FEATURE_WAKEUP,
+                                 .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
                                  .mt_workers_shared = 1};
     ucp_config_t *config;
     ucs_status_t status = ucp->ucp_config_read(NULL, NULL, &config);
@@ -88,15 +88,33 @@ static bool make_bed(struct bed *bed, int efd, int socket) {
            watch(bed, socket, EPOLLIN | EPOLLRDHUP);
 }
 
+static ucs_status_t set_receivers(struct ucx_link *link) {
+    static const ucp_am_recv_callback_t receivers[] = {
+        [MESSAGE_COPIED] = ucx_note_copied, [MESSAGE_LENT] = ucx_note_lent};
+    ucs_status_t status = UCS_OK;
+    for (unsigned id = 0; status == UCS_OK && id < sizeof receivers / sizeof *receivers; id++) {
+        const ucp_am_handler_param_t params = {
+            .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                          UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+            .id = id,
+            .flags = UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA,
+            .cb = receivers[id],
+            .arg = link};
+        status = link->ucp->ucp_worker_set_am_recv_handler(link->worker, &params);
+    }
+    return status;
+}
+
 static int open_worker(struct ucx_link *link, ucp_context_h context, int socket, size_t *bytes,
                        struct error *error) {
     const struct ucx_library *ucp = link->ucp;
     const ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE |
                                                       UCP_WORKER_PARAM_FIELD_EVENTS,
                                         .thread_mode = UCS_THREAD_MODE_SERIALIZED,
-                                        .events = UCP_WAKEUP_RX};
+                                        .events = UCP_WAKEUP_RX | UCP_WAKEUP_TX};
     int efd = -1;
     ucs_status_t status = ucp->ucp_worker_create(context, &params, &link->worker);
+    if (status == UCS_OK) status = set_receivers(link);
     if (status == UCS_OK) status = ucp->ucp_worker_get_efd(link->worker, &efd);
     if (status == UCS_OK) status = ucp->ucp_worker_get_address(link->worker, &link->address, bytes);
     if (status != UCS_OK) return fail_ucx(ucp, status, "no worker", error);
@@ -114,7 +132,7 @@ int ucx_begin(struct endpoint *endpoint, uint8_t address[UCX_ADDRESS_BYTES], siz
     lock_open(&link->lock, endpoint->world);
     endpoint->state = link;
     endpoint->link = &link_ucx;
-    RETURN_IF(memory_array(&link->bytes, SLOTS * SLOT_BYTES, "what is sent", error));
+    RETURN_IF(memory_array(&link->bytes, (size_t)SLOTS * (NUMBER_BYTES + SLOT_BYTES), "what is sent", error));
     RETURN_IF(open_worker(link, ucx->context, endpoint->socket, bytes, error));
     if (*bytes > UCX_ADDRESS_BYTES)
         return error_set(error, ERROR_DEVICE, "UCX: an address of %zu bytes, expected at most %d", *bytes,

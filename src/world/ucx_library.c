@@ -12,13 +12,16 @@ static int missing(struct error *error) {
 }
 
 /* Read while the library is loaded, and only where the user has not said otherwise: it is to leave signals
- * alone, to say nothing, as what fails comes back as a status, and least of all on standard output. Nobody
- * has another thread yet who might read the environment. */
+ * alone, to say nothing, as what fails comes back as a status, and least of all on standard output. And it
+ * fetches from the memory of a process that may go (CMA) only if it is told that such memory can be made
+ * invalid: who has gone has none, and who gives a message up has cut the connection off. Nobody has another
+ * thread yet who might read the environment. */
 static void set_defaults(void) {
     static const char *const defaults[][2] = {{"UCX_HANDLE_ERRORS", "none"},
                                               {"UCX_DEBUG_SIGNO", "0"},
                                               {"UCX_LOG_LEVEL", "fatal"},
-                                              {"UCX_LOG_FILE", "stderr"}};
+                                              {"UCX_LOG_FILE", "stderr"},
+                                              {"UCX_CMA_MEMORY_INVALIDATE", "y"}};
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) setenv(defaults[i][0], defaults[i][1], 0);
 }
 

@@ -11,6 +11,9 @@
 #include "../base/error.h"
 
 #define UCX_FUNCTIONS(X)                                                                                     \
+    X(ucp_am_data_release)                                                                                   \
+    X(ucp_am_recv_data_nbx)                                                                                  \
+    X(ucp_am_send_nbx)                                                                                       \
     X(ucp_cleanup)                                                                                           \
     X(ucp_config_modify)                                                                                     \
     X(ucp_config_read)                                                                                       \
@@ -20,9 +23,6 @@
     X(ucp_init_version)                                                                                      \
     X(ucp_request_check_status)                                                                              \
     X(ucp_request_free)                                                                                      \
-    X(ucp_stream_data_release)                                                                               \
-    X(ucp_stream_recv_data_nb)                                                                               \
-    X(ucp_stream_send_nbx)                                                                                   \
     X(ucp_worker_arm)                                                                                        \
     X(ucp_worker_create)                                                                                     \
     X(ucp_worker_destroy)                                                                                    \
@@ -31,6 +31,7 @@
     X(ucp_worker_get_efd)                                                                                    \
     X(ucp_worker_progress)                                                                                   \
     X(ucp_worker_release_address)                                                                            \
+    X(ucp_worker_set_am_recv_handler)                                                                        \
     X(ucs_status_string)
 
 struct ucx_library {

@@ -8,8 +8,22 @@
 #include "ucx_library.h"
 #include "world_kind.h"
 
-enum { SLOTS = 16, SLOT_BYTES = 64 << 10, WORD_BYTES = 8, UNTOLD_BYTES = 256 << 10 };
-/* A word of a connection's TCP: how many bytes its sender has received over UCX; or has sent in all. */
+enum {
+    SLOTS = 16, /* messages that UCX has not sent yet, at most */
+    SLOT_BYTES = 64 << 10,
+    LENT_MOST = 1 << 20,
+    SMALL_BYTES = 128, /* before lent ones, at most: the headers of a frame and of what it carries */
+    MESSAGES = 128,    /* that have come and were not taken; more than WINDOW_BYTES and SLOTS let come */
+    MESSAGE_COST = 32 << 10,
+    WINDOW_BYTES = 2 << 20,
+    UNTOLD_BYTES = 512 << 10,
+    WORD_BYTES = 8,
+    NUMBER_BYTES = 8
+};
+/* The two kinds of messages of UCX: a slot was sent, or the sender's own memory. */
+enum { MESSAGE_COPIED, MESSAGE_LENT };
+/* A word of a connection's TCP: what its sender has taken of the copied messages, their bytes and
+ * MESSAGE_COST for each; or, with TOTAL, the number behind that of its last message. */
 #define TOTAL (1ull << 63)
 
 struct ucx {
@@ -24,6 +38,23 @@ struct bed {
     bool rung;
 };
 
+/* Where the bytes of a message are. */
+enum place {
+    PLACE_NONE,  /* it has not come */
+    PLACE_UCX,   /* in its memory */
+    PLACE_PEER,  /* in the peer's: UCX has what fetches them */
+    PLACE_OWN,   /* in memory of the link's, if they have all been fetched */
+    PLACE_CALLER /* in the receiver's, likewise */
+};
+
+struct message {
+    void *data;
+    size_t bytes;
+    enum place place;
+    bool copied;
+    uint8_t small[SMALL_BYTES], small_bytes; /* come before `data` */
+};
+
 struct ucx_link {
     const struct ucx_library *ucp; /* borrowed */
     struct lock lock;              /* of all that follows */
@@ -32,16 +63,21 @@ struct ucx_link {
     ucp_ep_h peer; /* NULL: its address has not come */
     struct bed sender, receiver;
     bool sends, receives; /* that direction goes over UCX */
-    uint8_t *bytes;       /* [SLOTS * SLOT_BYTES] of the slots */
-    void *slots[SLOTS];   /* NULL: free; else the request that sends it */
-    int slot;             /* the next */
-    const uint8_t *data;  /* [data_bytes] in UCX's memory, of which data_used are taken; NULL: none */
-    size_t data_bytes, data_used;
-    bool greeted;            /* the byte before all others has come */
-    uint64_t sent, received; /* over UCX */
-    uint64_t taken;          /* bytes of ours that the peer has received, as it says */
-    uint64_t told;           /* bytes of its own that it knows of as received */
-    uint64_t total;          /* what the peer has sent in all, with TOTAL; 0: it is not at the end */
+    uint8_t *bytes; /* [SLOTS * (NUMBER_BYTES + SLOT_BYTES)]: of each slot a number, and bytes behind it */
+    void *slots[SLOTS]; /* NULL: free; else the request that sends it */
+    bool lent[SLOTS];   /* what it sends is the sender's memory */
+    int slot;           /* the next */
+    size_t ahead;       /* bytes behind endpoint->held, which UCX still reads in the sender's memory */
+    struct message queue[MESSAGES]; /* what has come, by its number: UCX may change their order */
+    uint64_t next;                  /* the number of the first that was not taken */
+    size_t used;                    /* bytes of it that were */
+    bool fetching;                  /* it is being fetched */
+    void *fetch;                    /* its request; NULL: it has been */
+    uint64_t number;                /* of the next that is sent */
+    uint64_t sent, received;        /* of the copied ones, as words count them */
+    uint64_t taken;                 /* of what was sent the peer has received so much, as it says */
+    uint64_t told;                  /* of what was received the peer knows so much */
+    uint64_t total; /* the number behind the peer's last message, with TOTAL; 0: it is not at the end */
     uint8_t word[WORD_BYTES];
     size_t heard;        /* bytes of it */
     bool finished;       /* the peer has been told what was sent in all */
@@ -52,6 +88,12 @@ struct ucx_link {
     ucs_status_t failed; /* UCX's; UCS_OK: not yet */
     char why[120];
 };
+
+/* What UCX calls when a message has come; argument: the link. */
+ucs_status_t ucx_note_copied(void *argument, const void *header, size_t header_bytes, void *data,
+                             size_t bytes, const ucp_am_recv_param_t *param);
+ucs_status_t ucx_note_lent(void *argument, const void *header, size_t header_bytes, void *data, size_t bytes,
+                           const ucp_am_recv_param_t *param);
 
 /* Closes what ucx_begin made. */
 void ucx_close_worker(struct ucx_link *link);

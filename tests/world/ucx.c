@@ -4,10 +4,11 @@
 
 #include <signal.h>
 
-/* What a peer says of its counts over TCP, beside UCX: more than was sent (four and over_ucx.h's
- * one), or less than before. */
+/* What a peer says of its counts over TCP, beside UCX: more than was sent (four bytes and over_ucx.h's one,
+ * and what is counted for each of the two messages), or less than before. */
 static void test_words(void) {
-    static const uint64_t words[][2] = {{6, 6}, {5, 4}};
+    enum { COST = 32 << 10 };
+    static const uint64_t words[][2] = {{2 * COST + 6, 2 * COST + 6}, {2 * COST + 5, 2 * COST + 4}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         struct wire wire;
         char bytes[8] = "";
@@ -19,6 +20,56 @@ static void test_words(void) {
         expect(&wire.error, ERROR_PEER, ": its counts over TCP: ");
         close_wire(&wire);
     }
+}
+
+/* Of what is large UCX reads the sender's memory, as long as nobody has said that it was sent, and writes the
+ * receiver's no further than it was given. More of it than UCX is handed at once; and more small messages
+ * than may be under way. */
+enum { LENT = 20 << 20, FIRST = 600 << 10, WORDS = 200 };
+
+struct reader {
+    struct wire *wire;
+    char *memory; /* [LENT] */
+    int words;
+    bool kept; /* what lies behind the first part was left alone */
+    struct error error;
+};
+
+static void read_in_two(void *argument) {
+    struct reader *reader = argument;
+    struct endpoint *near = reader->wire->near;
+    char *rest = reader->memory + FIRST;
+    memset(rest, 'x', FIRST);
+    if (endpoint_receive(near, "a part", reader->memory, FIRST, LONG_S, &reader->error) != OK) return;
+    reader->kept = rest[0] == 'x' && memcmp(rest, rest + 1, FIRST - 1) == 0;
+    if (endpoint_receive(near, "the rest", rest, LENT - FIRST, LONG_S, &reader->error) != OK) return;
+    while (reader->words < WORDS) {
+        char word[4] = "";
+        if (endpoint_receive(near, "a word", word, 4, LONG_S, &reader->error) != OK) return;
+        reader->words += memcmp(word, "word", 4) == 0;
+    }
+}
+
+static void test_lent(void) {
+    struct wire wire;
+    open_wire(&wire, "127.0.0.1");
+    struct reader reader = {.wire = &wire, .memory = random_bytes(LENT, 4)};
+    char *sent = random_bytes(LENT, 5), *wanted = random_bytes(LENT, 5);
+    const struct piece all = {sent, LENT}, word = {"word", 4};
+    struct world_thread *thread = spawn(wire.world, read_in_two, &reader);
+    CHECK(endpoint_send(wire.far, "much", &all, 1, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    memset(sent, 0, LENT);
+    for (int i = 0; i < WORDS; i++)
+        CHECK(endpoint_send(wire.far, "a word", &word, 1, LONG_S, &wire.error) == OK, "%d: %s", i,
+              wire.error.words);
+    world_join(thread);
+    CHECK(reader.kept, "more was written than there was room for");
+    CHECK(reader.words == WORDS && memcmp(reader.memory, wanted, LENT) == 0, "%d words; %s", reader.words,
+          reader.error.words);
+    memory_free(reader.memory);
+    memory_free(sent);
+    memory_free(wanted);
+    close_wire(&wire);
 }
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -64,6 +115,7 @@ int main(void) {
         CHECK(setenv("UCX_TLS", transports[i], 1) == 0, "%s", transports[i]);
         test_all();
         test_words();
+        test_lent();
     }
     test_refusals();
     return check_end();
