@@ -219,6 +219,7 @@ static int pull(struct worker *worker) {
     RETURN_IF(begin_exchange(worker));
     worker->side.queued = false;
     RETURN_IF(strategy_take_all(&worker->side, &worker->error));
+    worker->owes_pull = false;
     roster_alone(worker->training->settings.roster, worker->index);
     return OK;
 }
@@ -249,6 +250,7 @@ static void end_step(struct worker *worker, struct step_taken *step) {
     const struct training_settings *settings = &training->settings;
     struct log_row *row = &step->row;
     worker->side.step++;
+    worker->owes_pull = true;
     worker->accounted_s = step->clock.at;
     row->time_s = settings->seconds_before + step->clock.at - training->started_s - training->paused_s;
     row->examples = step->gradient->examples;
@@ -397,6 +399,7 @@ static int run_segment(struct worker *worker) {
     RETURN_IF(begin_exchange(worker));
     RETURN_IF(strategy_rest_all(&worker->side, &worker->error));
     RETURN_IF(store_drain(training->settings.store, worker->index, &worker->error));
+    worker->owes_pull = false;
     roster_alone(roster, worker->index);
     account_for_resting(worker, member->waited_s - waited_s);
     return OK;
@@ -422,12 +425,23 @@ static bool leaves(const struct worker *worker) {
     return worker->by_itself && compute->left && compute->left(compute->self, worker->index);
 }
 
+/* Where a pull ends the round of what was pushed. A parameter server that hears of a worker's leaving before
+ * its next pull has to come as far as the one that hears of it behind that: nobody else may be there to. */
+static void end_round(struct worker *worker) {
+    struct roster *roster = worker->training->settings.roster;
+    struct error ignored = {0};
+    if (!worker->owes_pull || !roster_enter(roster, worker->index)) return;
+    strategy_take_all(&worker->side, &ignored);
+    roster_alone(roster, worker->index);
+}
+
 /* Its device failed, or its peer is gone, or something else. Only the first two can be a loss: a wait that
  * gave up, or a loss that is not a number, is everybody's. A worker that fails is still awaited: nobody may
  * go on as if it had left, the world is stopped instead. */
 static void end_worker(struct worker *worker, int code) {
     struct training *training = worker->training;
     struct roster *roster = training->settings.roster;
+    if (code != OK && leaves(worker)) end_round(worker);
     if (code == OK) {
         roster_leave(roster, worker->index, PHASE_DONE);
     } else if (leaves(worker) && roster_expel(roster, worker->index)) {
