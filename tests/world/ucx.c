@@ -72,6 +72,37 @@ static void test_lent(void) {
     close_wire(&wire);
 }
 
+/* Who waits for nothing has not sent what UCX still reads. */
+static void test_unheld(void) {
+    struct wire wire;
+    open_wire(&wire, "127.0.0.1");
+    char *sent = random_bytes(1 << 20, 6);
+    const struct piece all = {sent, 1 << 20};
+    CHECK(endpoint_send(wire.far, "much", &all, 1, 0.0, &wire.error) == ERROR_PEER, "it is sent");
+    close_wire(&wire);
+    memory_free(sent);
+}
+
+/* The peer has fetched all, and is gone before anybody here has looked. */
+static void test_taken(void) {
+    struct wire wire;
+    open_wire(&wire, "127.0.0.1");
+    char *sent = random_bytes(1 << 20, 7), *taken = random_bytes(1 << 20, 8);
+    const struct piece all = {sent, 1 << 20};
+    struct transfer transfer = {.endpoint = wire.far, .sends = "much", .pieces = &all, .piece_count = 1};
+    endpoints_begin(&transfer, 1);
+    CHECK(endpoints_move(&transfer, 1, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(endpoint_receive(wire.near, "much", taken, 1 << 20, LONG_S, &wire.error) == OK, "%s",
+          wire.error.words);
+    endpoint_close(wire.near);
+    wire.near = NULL;
+    CHECK(endpoints_finish(&transfer, 1, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(memcmp(sent, taken, 1 << 20) == 0, "other bytes");
+    close_wire(&wire);
+    memory_free(sent);
+    memory_free(taken);
+}
+
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
@@ -116,6 +147,8 @@ int main(void) {
         test_all();
         test_words();
         test_lent();
+        test_unheld();
+        if (i == 0) test_taken(); /* over TCP the sender, too, has to do something for that */
     }
     test_refusals();
     return check_end();
