@@ -350,12 +350,30 @@ void sampler_take_back(struct sampler *sampler, long rounds) {
     for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, rounds);
 }
 
+void sampler_take_lost(struct sampler *sampler) {
+    if (sampler->rounds || !shared(sampler)) return;
+    atomic_fetch_add(&sampler->given_back, sampler->in_flight);
+    sampler->in_flight = 0;
+}
+
+/* In rounds a worker may have been assigned none. */
+static long numbers_of(const struct sampler *sampler, int worker, long begin, long end) {
+    long numbers = 0;
+    if (!sampler->rounds) return (end - begin) * size_now(sampler, worker);
+    for (long round = begin; round < end; round++) {
+        const struct sampler_piece piece = piece_of(sampler, worker, round);
+        if (piece.number != NO_BATCH && piece.number < sampler->total) numbers += piece.width;
+    }
+    return numbers;
+}
+
 void sampler_take_in_hand(struct sampler *sampler, int worker, long steps) {
     struct sampler_line *line = &sampler->lines[worker];
-    const long in_hand = atomic_load(&line->done) - steps;
-    if (in_hand <= 0) return;
+    const bool generations = shared(sampler) && sampler->rounds; /* a round that is open counts for all */
+    const long end = generations ? rounds_opened(sampler) : atomic_load(&line->done);
+    if (end <= steps) return;
+    if (shared(sampler)) atomic_fetch_add(&sampler->given_back, numbers_of(sampler, worker, steps, end));
     atomic_store(&line->done, steps);
-    if (shared(sampler)) atomic_fetch_add(&sampler->given_back, in_hand * size_now(sampler, worker));
 }
 
 /* In rounds all go on from the same place: the mean of those that are there. */
@@ -478,9 +496,8 @@ long sampler_position(const struct sampler *sampler) {
         const long opened = rounds_opened(sampler);
         const struct reach reach = reach_of(sampler, opened);
         const long position = reach.fresh - reach.owed;
-        return position <= sampler->total || (sampler->stream.sizes && opened == from)
-                   ? position
-                   : end_of_last(sampler, position);
+        const bool whole = position <= sampler->total || (sampler->stream.sizes && opened == from);
+        return (whole ? position : end_of_last(sampler, position)) - atomic_load(&sampler->given_back);
     }
     long sum = 0;
     for (int w = 0; w < sampler->stream.workers; w++) sum += sampler_own(sampler, w);

@@ -73,8 +73,8 @@ struct sampler {
     _Alignas(
         64) _Atomic long opened; /* rounds: how many any worker was assigned; stopped: its complement, < 0 */
     _Atomic bool stopping;       /* no rounds */
-    _Atomic long given_back;     /* shared, no rounds: numbers that are to be assigned anew */
-    struct sampler_line *lines;  /* [workers] */
+    _Atomic long given_back; /* shared: numbers that are to be assigned anew; with rounds, after a failure */
+    struct sampler_line *lines; /* [workers] */
     struct sampler_generation
         *generations; /* [workers + 1], generation_count of them in use; added while paused */
     _Atomic int generation_count;
@@ -111,9 +111,11 @@ int sampler_leave(struct sampler *sampler, int worker, long steps, struct error 
 /* After a run that failed, with rounds: takes back what was assigned after so many rounds of it, which nobody
  * has applied. Not where batches were handed out anew after a loss. */
 void sampler_take_back(struct sampler *sampler, long rounds);
-/* The same without rounds, of this worker: as many batches as it was assigned after so many steps of it are
- * assigned again when the run goes on. They are its own where it steps alone. */
+/* The same where each gradient is applied by itself, of this worker: as many batches as it was assigned after
+ * so many steps of it are assigned again when the run goes on. They are its own where it steps alone. */
 void sampler_take_in_hand(struct sampler *sampler, int worker, long steps);
+/* The same of all that was lost with its workers. Where each has its own data, that stays lost. */
+void sampler_take_lost(struct sampler *sampler);
 /* The strategy has changed: goes on from where it is, in rounds or not. Steps are counted anew. */
 void sampler_change(struct sampler *sampler, bool rounds);
 /* One that took no part, as it had not come yet, was lost or has left, is assigned batches from now on. Steps

@@ -75,3 +75,13 @@ void server_body(void *argument) {
         training_fail(training, member);
     }
 }
+
+int training_serve_rest(struct training *training, struct error *error) {
+    struct store *store = training->settings.store;
+    for (int i = 0; i < training->server_count; i++)
+        for (int s = i; s < store->settings.shards; s += training->server_count)
+            if (serve_shard(&training->servers[i], &store->shards[s]) != OK)
+                return error_set(error, training->servers[i].error.code, "%s",
+                                 training->servers[i].error.words);
+    return OK;
+}

@@ -132,6 +132,9 @@ struct training {
 enum { HOPELESS_STEPS = 100 };
 bool training_is_hopeless(const struct training_settings *settings, double first, double loss);
 
+/* Once all threads have ended: applies what lies in the mailboxes still. Errors: the strategy's. */
+int training_serve_rest(struct training *training, struct error *error);
+
 /* How many servers a strategy wants for this many shards and workers: the roster needs their number first. */
 int training_servers(const struct choice *strategy, int shards, int workers);
 

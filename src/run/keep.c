@@ -176,8 +176,8 @@ bool run_is_stale(const struct run *run) {
 
 /* --- after a failure --- */
 
-/* Where nobody waits for another, nobody applied the batches in the workers' hands: as many are assigned
- * again. A worker that was lost before took its own along. */
+/* Where each gradient is applied by itself, nobody applied the batches in the workers' hands: as many are
+ * assigned again. A worker that was lost before took its own along. */
 static void take_in_hand(struct run *run) {
     for (int w = 0; w < run->workers; w++)
         if (!run->lost[w]) sampler_take_in_hand(&run->sampler, w, training_steps(&run->training, w));
@@ -187,8 +187,10 @@ static void take_in_hand(struct run *run) {
  * what was assigned and counted ends with the last round that all took. */
 static void take_back(struct run *run) {
     const struct traits *traits = run_traits(run);
-    if (!traits->rounds) take_in_hand(run);
-    if (!traits->rounds || !traits->merged) return;
+    if (!traits->rounds || !traits->merged) {
+        take_in_hand(run);
+        return;
+    }
     run->taken_back = true;
     run->rounds_most = store_version(&run->store) - run->phase_version;
     sampler_take_back(&run->sampler, run->rounds_most);
@@ -199,7 +201,7 @@ bool run_settle_store(struct run *run, long most) {
     struct store *store = &run->store;
     const struct traits *traits = run_traits(run);
     const long here = store_version(store);
-    if (run->training.abandoned) return false;
+    if (run->training.abandoned || training_serve_rest(&run->training, &ignored) != OK) return false;
     if (traits->rounds && traits->merged && store_undo(store, here < most ? here : most, &ignored) != OK)
         return false;
     return store_check(store, &ignored) == OK && store_fetch(store, &ignored) == OK;

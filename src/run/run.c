@@ -201,6 +201,7 @@ static int note_losses(struct run *run, struct error *error) {
         RETURN_IF(sampler_lose(&run->sampler, w, step, error));
     }
     if (roster_active_workers(&run->roster) > 0 || is_interrupted(run)) return OK;
+    sampler_take_lost(&run->sampler); /* nobody went on without it */
     RETURN_IF(run_keep(run, error));
     return error_set(error, ERROR_PEER, "every worker was lost or has left");
 }

@@ -62,7 +62,11 @@ static void go_on(const struct scenario *scenario, const struct kept *kept) {
         CHECK(all.processes[i].error.code == OK, "%s: %s", all.processes[i].name,
               all.processes[i].error.words);
     const struct summary *summary = &all.processes[0].result.summary;
-    CHECK(summary->examples == 10 * BATCHES * EPOCHS, "%lld examples", summary->examples);
+    CHECK(summary->examples == 10 * BATCHES * EPOCHS && summary->steps == BATCHES * EPOCHS,
+          "%s: %lld examples, %ld steps", scenario->strategy, summary->examples, summary->steps);
+    if (strcmp(scenario->strategy, "ssp") == 0 || strcmp(scenario->strategy, "async-apply") == 0)
+        CHECK(summary->updates == summary->steps, "%s, from update %ld: %ld updates of %ld steps",
+              scenario->strategy, kept->update, summary->updates, summary->steps);
     if (strcmp(scenario->strategy, "sync") == 0 && !scenario->settings[2][0]) /* all from the start */
         CHECK(cluster_hash_weights(&all) == weights_of_one_process(),
               "from update %ld: not the bits of a run that nobody disturbed", kept->update);
@@ -167,6 +171,7 @@ int main(void) {
         for (int s = 0; s < 3; s++)
             for (int fails = 0; fails <= 1; fails++)
                 check_kept((struct scene){several[s], servers, .fails = fails == 1, .victim = -1}, 100);
+    check_kept((struct scene){"ssp", 2, .victim = -1}, 100);
     check_kept((struct scene){"sync", .fails = true, .victim = -1}, 100);
     check_kept((struct scene){"sync", .workers = "2..3", .victim = 2}, 100); /* who has no slice */
     check_kept((struct scene){"sync", .victim = 1}, 0);
