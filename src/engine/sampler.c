@@ -351,7 +351,7 @@ void sampler_take_back(struct sampler *sampler, long rounds) {
 }
 
 void sampler_take_lost(struct sampler *sampler) {
-    if (sampler->rounds || !shared(sampler)) return;
+    if (!shared(sampler)) return;
     atomic_fetch_add(&sampler->given_back, sampler->in_flight);
     sampler->in_flight = 0;
 }

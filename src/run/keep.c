@@ -219,6 +219,7 @@ static void keep_what_is_left(struct run *run) {
     if (!run_settle_store(run, LONG_MAX) || !has_learnt(run)) return;
     if (crew->fetch_rest && crew->fetch_rest(run->members, &ignored) != OK) return;
     if (!has_learnt(run)) return; /* it may have been taken back */
+    sampler_take_lost(&run->sampler);
     take_back(run);
     run_keep(run, &ignored);
 }

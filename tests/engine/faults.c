@@ -346,6 +346,10 @@ static void check_mail_left(const char *text, const struct strategy *strategy, v
                                  "gave up after 20 s: waiting for server 0 to apply what was "
                                  "sent to it, while all workers are paused") == 0,
                       "%s: code %d, \"%s\"", text, code, rig.error.words);
+                atomic_store(&rig.training.hold_servers, false);
+                CHECK(training_serve_rest(&rig.training, &rig.error) == OK &&
+                          !mailbox_has_mail(&rig.store.shards[0].mailbox),
+                      "%s: what a failed run keeps lacks a gradient that was sent", text);
             }
         }
         training_end(&rig.training, &rig.error);
