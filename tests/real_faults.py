@@ -32,6 +32,7 @@ of which WHAT is, for the process NAME ("ps-0", "worker-1"):
 
     kill                      it is killed
     return                    it is killed, and begins again after that time
+    leave                     it is told to go (SIGTERM)
     stop                      it stands still for that time
     cut                       nothing passes between it and OTHER for that time; inf: for good
     cut-off                   nothing passes between it and anybody
@@ -73,7 +74,7 @@ LATEST_S = START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S + 30.0
 EXAMPLES, BATCH, EPOCHS = 120, 10, 30
 PIECE_BYTES, AGAIN_S, LOSS, DAMAGE, SLOW_TIMES = 64 << 10, 0.2, 0.3, 0.005, 50.0
 NAMED = re.compile(r"127\.\d+\.\d+\.\d+:|worker |parameter server|process |port |ps-0")
-WHATS = "kill", "return", "stop", "cut", "cut-off", "slow", "lossy", "damage", "disk", "partition"
+WHATS = "kill", "return", "leave", "stop", "cut", "cut-off", "slow", "lossy", "damage", "disk", "partition"
 Fault = collections.namedtuple("Fault", "what name other at_s for_s")
 
 
@@ -236,7 +237,8 @@ class Process:
     def __init__(self, name, address):
         self.name, self.address = name, address
         self.command, self.process, self.lines = [], None, []
-        self.gone = self.struck = self.stopped = False  # struck: killed by a fault; stopped: and for good
+        # struck: killed by a fault; dismissed: told to go; stopped: and for good
+        self.gone = self.struck = self.dismissed = self.stopped = False
         self.code = None
 
     def start(self):
@@ -323,6 +325,10 @@ def put_in(fault, processes, network, on):
         one.strike()
     elif fault.what == "return":
         one.strike() if on else one.start()
+    elif fault.what == "leave":
+        if on and one.process.poll() is None:
+            one.process.send_signal(signal.SIGTERM)
+            one.dismissed = True
     elif fault.what == "stop" and one.process.poll() is None:
         one.process.send_signal(signal.SIGSTOP if on else signal.SIGCONT)
         one.stopped = on
@@ -375,8 +381,8 @@ def run_schedule(schedule, folder):
 # --- how it ended ---
 
 def is_harmless(schedule):
-    return not any(f.what in ("kill", "return", "damage", "disk") or f.what in ("cut", "cut-off", "partition", "stop") and
-                   f.for_s == float("inf") for f in schedule["faults"])
+    return not any(f.what in ("kill", "return", "leave", "damage", "disk") or f.for_s == float("inf") and
+                   f.what in ("cut", "cut-off", "partition", "stop") for f in schedule["faults"])
 
 
 def weights_alone(schedule, folder, known={}):
@@ -400,6 +406,8 @@ def check_end(schedule, process):
     disk = any(fault.what == "disk" for fault in schedule["faults"])
     words = process.lines[-1] if process.lines else ""
     if process.struck and process.code < 0:
+        return
+    if process.dismissed and process.code == 130:  # before the training
         return
     if process.code not in (0, 4, 5) + ((3,) if disk else ()):
         yield f"{process.name}: exit code {process.code}, \"{words}\""
@@ -428,7 +436,9 @@ def check_run(schedule, processes, folder):
         yield (f"{summary['examples']} examples in {summary['steps']} steps, expected {total} in "
                f"{total // BATCH}")
     path = os.path.join(folder, "ps-0", "model.safetensors")
-    if schedule["strategy"] in ("sync", "local-sgd") and not schedule["least"] and os.path.exists(path):
+    leaves = any(process.dismissed for process in processes)
+    if schedule["strategy"] in ("sync", "local-sgd") and not (schedule["least"] or leaves) and \
+            os.path.exists(path):
         if tensors(path) != weights_alone(schedule, folder):
             yield "not the bits of one process"
 

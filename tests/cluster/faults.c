@@ -1,6 +1,6 @@
 /* Clusters in the simulated world while things go wrong, by seed: which cluster, which strategy, what happens
- * when. Machines are killed, some come again, are cut off and slowed down; pieces get lost, or arrive
- * damaged; a disk takes nothing any more. Whatever happens,
+ * when. Machines are killed, some come again, workers are told to go; some are cut off and slowed down;
+ * pieces get lost, or arrive damaged; a disk takes nothing any more. Whatever happens,
  *
  *   every process ends, none of them later than its timeouts allow, and no thread is stuck;
  *   every end is named: a code, and one line that says what happened, and to whom;
@@ -34,9 +34,9 @@ enum { BATCH = 10, BATCHES = 12 /* of an epoch */, EPOCHS = 2, EPOCHS_JOINED = 1
 #define LATEST_JOINED_S 0.8
 
 /* A process that stands still looks from elsewhere as one that is cut off: here they are the same. */
-enum what { KILL, RETURN, CUT_ONE, CUT_OFF, SLOW, LOSSY, DAMAGE, DISK, STOP, PARTITION, WHATS };
-static const char *const what_words[WHATS] = {"kill",  "return", "cut",  "cut-off", "slow",
-                                              "lossy", "damage", "disk", "stop",    "partition"};
+enum what { KILL, RETURN, CUT_ONE, CUT_OFF, SLOW, LOSSY, DAMAGE, DISK, STOP, PARTITION, LEAVE, WHATS };
+static const char *const what_words[WHATS] = {"kill",   "return", "cut",  "cut-off",   "slow", "lossy",
+                                              "damage", "disk",   "stop", "partition", "leave"};
 
 struct misfortune {
     enum what what;
@@ -53,6 +53,7 @@ struct plan {
     char range[24];
     bool large; /* the network: its weights and gradients move while workers compute */
     bool without_disk;
+    bool leaves;   /* a worker is told to go */
     bool harmless; /* nothing that lasts longer than is waited for */
 };
 
@@ -92,8 +93,9 @@ static void judge(struct plan *plan) {
             plan->scenario.settings[1][0] = "checkpoint-every";
             plan->scenario.settings[1][1] = "0.02";
         }
-        if (one->what == KILL || one->what == RETURN || one->what == DAMAGE || one->what == DISK ||
-            (cuts && isinf(one->for_s)))
+        plan->leaves = plan->leaves || one->what == LEAVE;
+        if (one->what == KILL || one->what == RETURN || one->what == DAMAGE || one->what == LEAVE ||
+            one->what == DISK || (cuts && isinf(one->for_s)))
             plan->harmless = false;
     }
 }
@@ -152,6 +154,9 @@ static struct plan plan_of(uint64_t seed, const struct joined_by *joined) {
         if (one->what == DAMAGE) one->at_s *= 0.3; /* some of it is to come while they train */
     }
     draw_joins(&plan, seed, joined);
+    for (int i = 0; i < plan.count; i++) /* who holds weights is not told to go */
+        if (plan.list[i].what == KILL && servers > 0 && plan.list[i].process >= servers && seed % 3 == 1)
+            plan.list[i].what = LEAVE;
     plan.large = seed % LARGE == 0;
     if (plan.large && plan.scenario.network.bytes_per_s > 0.0) plan.scenario.network.bytes_per_s += 1e8;
     judge(&plan);
@@ -208,6 +213,9 @@ static void set_trouble(const struct trouble *trouble, bool on) {
     case CUT_OFF:
     case STOP:
         for (int i = 0; i < all->count; i++) simulated_cut(machine, all->processes[i].world, on);
+        break;
+    case LEAVE:
+        if (on) world_dismiss(machine);
         break;
     case PARTITION: /* those before it, and it with those behind */
         for (int a = 0; a < one->process; a++)
@@ -425,7 +433,8 @@ static void check_done(const struct plan *plan, const struct simulated_cluster *
     if (done->lost > 0) return;
     CHECK(done->examples == expected, "%lld examples, expected %d", done->examples, expected);
     const char *strategy = plan->scenario.strategy;
-    if (plan->without_disk || plan->least > 0) return; /* where the weights were; with whom they were made */
+    /* Where the weights were; with whom they were made. */
+    if (plan->without_disk || plan->least > 0 || plan->leaves) return;
     if (strcmp(strategy, "sync") == 0 || strcmp(strategy, "local-sgd") == 0)
         CHECK(cluster_hash_weights(all) ==
                   weights_of_one_process(strategy, plan->scenario.workers, plan->large),
