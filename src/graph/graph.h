@@ -194,7 +194,8 @@ node graph_lrn(struct graph *g, node x, struct lrn lrn);
  * and where these are frozen, by these. Source: Ioffe and Szegedy 2015. */
 node graph_batch_norm(struct graph *g, node x, float momentum, float epsilon);
 node graph_batch_norm_of(struct graph *g, node x, const char *name, float momentum, float epsilon);
-/* [batch, rows, columns, channels]: x itself, or, of [batch, pixels], a square image of one channel. */
+/* [batch, rows, columns, channels]: x itself, or an image of one channel: of [batch, rows, columns], or, of
+ * [batch, pixels], a square one. */
 node graph_image(struct graph *g, node x);
 node graph_flatten(struct graph *g, node x); /* -> [batch, everything else] */
 

@@ -253,8 +253,9 @@ void gradient_lrn(struct backward *b) {
 node graph_image(struct graph *g, node x) {
     const struct shape *shape = expect_dims(g, "image", x, 2, 4);
     if (!shape || shape->rank == 4) return shape ? x : NONE;
+    if (shape->rank == 3) return graph_reshape(g, x, SHAPE(-1, shape->dims[1], shape->dims[2], 1));
     const int pixels = shape->dims[1], side = (int)lround(sqrt(pixels));
-    if (shape->rank == 2 && side * side == pixels) return graph_reshape(g, x, SHAPE(-1, side, side, 1));
+    if (side * side == pixels) return graph_reshape(g, x, SHAPE(-1, side, side, 1));
     graph_mistake(
         g, "image: examples of %s, expected [batch, rows, columns, channels] or a square image's pixels",
         TEXT(shape));

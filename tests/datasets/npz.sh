@@ -92,6 +92,9 @@ for name in mnist packed narrow stream wide-stream onehot column fortran floats 
 done
 train files npz:x=x_train.npy,y=y_train.npy,x_test=x_test.npy,y_test=y_test.npy
 same mnist files
+train convolved mnist:take=16 --data-dir=data --model=cnn --epochs=1
+train convolved-arrays npz:file=mnist.npz,take=16 --model=cnn --epochs=1 # [N, H, W]: one channel
+same convolved convolved-arrays
 good evaluate --checkpoint=run-column --part=test
 cp out test-of-column
 good evaluate --checkpoint=mnist --data-dir=data

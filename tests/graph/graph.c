@@ -30,6 +30,7 @@ static void test_shapes(void) {
     check_node(&g, graph_matmul(&g, w, x, true, true), TYPE_FLOAT, SHAPE(3, 5), "matmul transposed");
     check_node(&g, graph_dense(&g, x, 10, zero, zero), TYPE_FLOAT, SHAPE(5, 10), "dense");
     check_node(&g, graph_reshape(&g, cube, SHAPE(-1, 6)), TYPE_FLOAT, SHAPE(4, 6), "reshape");
+    check_node(&g, graph_image(&g, cube), TYPE_FLOAT, SHAPE(2, 3, 4, 1), "image of one channel");
     check_node(&g, graph_transpose(&g, cube, (int[]){2, 0, 1}), TYPE_FLOAT, SHAPE(4, 2, 3), "transpose");
     check_node(&g, graph_concat(&g, (node[]){cube, cube}, 2, -2), TYPE_FLOAT, SHAPE(2, 6, 4), "concat");
     check_node(&g, graph_slice(&g, cube, (int[]){0, 1, 2}, SHAPE(1, 2, -1)), TYPE_FLOAT, SHAPE(1, 2, 2),
