@@ -149,6 +149,18 @@ static int print_rows(struct predictor *predictor, const struct table_rows *tabl
     return code;
 }
 
+/* Where no label is a class, all being wrong would say nothing of the network. */
+static void say_strangers(struct predictor *predictor, const struct table_rows *table) {
+    char first[CSV_SHOWN_BYTES], last[CSV_SHOWN_BYTES];
+    const struct restored *restored = predictor->restored;
+    progress_warn(&predictor->progress,
+                  "%s: no accuracy, as no label is a class of the network: found \"%s\", expected one of %d, "
+                  "\"%s\" to \"%s\"",
+                  table->reader.rows.name, table->stranger, restored->classes,
+                  csv_shown(restored->class_names[0], first),
+                  csv_shown(restored->class_names[restored->classes - 1], last));
+}
+
 /* What the predictions alone do not show. Where they are CSV, the accuracy is no part of it. */
 static void conclude(struct predictor *predictor, const struct table_rows *table,
                      const struct judged *judged) {
@@ -157,6 +169,10 @@ static void conclude(struct predictor *predictor, const struct table_rows *table
     if (table->unseen > 0)
         progress_warn(&predictor->progress, "%s: values that training did not have count as none: %ld cell%s",
                       name, table->unseen, table->unseen == 1 ? "" : "s");
+    if (judged->rows > 0 && table->unknown == judged->rows) {
+        say_strangers(predictor, table);
+        return;
+    }
     if (table->unknown > 0)
         progress_warn(&predictor->progress,
                       "%s: labels that are not a class of the network count as wrong: %ld", name,

@@ -200,6 +200,15 @@ static int match_columns(struct csv_reader *reader, struct error *error) {
                      reader->rows.name, reader->rows.row, csv_shown(lacking, shown), reader->like);
 }
 
+/* Whether labels may number the classes of the network, from 0: none of them is called by a number. */
+static bool may_number(const struct columns *columns, int label) {
+    const struct categories *classes = &columns->at[label].values;
+    float ignored;
+    for (int c = 0; c < classes->count; c++)
+        if (!csv_number(classes->at[c].text, '.', &ignored)) return false;
+    return true;
+}
+
 /* Where each cell goes. */
 static int place_cells(struct csv_reader *reader, struct error *error) {
     const struct columns *columns = reader->columns;
@@ -214,7 +223,9 @@ static int place_cells(struct csv_reader *reader, struct error *error) {
         const int column = reader->column_of[cell];
         if (column < 0) continue;
         reader->place_of[cell] = places[column];
-        if (columns->at[column].role == COLUMN_LABEL) reader->label = cell;
+        if (columns->at[column].role != COLUMN_LABEL) continue;
+        reader->label = cell;
+        reader->numbered = reader->fixed && may_number(columns, column);
     }
     memory_free(places);
     return OK;
@@ -267,12 +278,21 @@ static int too_many(const struct csv_reader *reader, int cell, int most, struct 
                      place, most, csv_column(reader->columns, column, name));
 }
 
+/* The class that a label is the number of, or -1. */
+static int numbered_class(const struct csv_reader *reader, const struct column *label, const char *text) {
+    float value;
+    if (csv_number(text, reader->format.decimal, &value)) return -1;
+    return value >= 0 && value < (float)label->values.count && value == truncf(value) ? (int)value : -1;
+}
+
 /* *number = that of the cell's text among the column's values. */
 static int read_value(struct csv_reader *reader, int cell, int most, int *number, struct error *error) {
     struct column *column = &reader->columns->at[reader->column_of[cell]];
     const char *text = reader->rows.cells[cell];
     float value;
     *number = categories_find(&column->values, text);
+    if (*number < 0 && reader->numbered && cell == reader->label)
+        *number = numbered_class(reader, column, text);
     if (*number < 0 && !reader->fixed) {
         RETURN_IF(check_name(reader, cell, error));
         if (column->values.count == most) return too_many(reader, cell, most, error);

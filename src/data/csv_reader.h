@@ -24,6 +24,7 @@ struct csv_reader {
     int *column_of; /* [cells] place in `columns`, or -1: nothing there needs it; owned */
     int *place_of;  /* [cells] of features and targets, place among their cells; owned */
     int label;      /* cell of the label, or -1 */
+    bool numbered;  /* it may be the number of a class, from 0, as none is called by one; columns are fixed */
     bool waiting;   /* the first row is in hand, and no header */
     long dropped;   /* rows that were left out, as something is missing */
 };
@@ -42,7 +43,8 @@ int csv_reader_open(struct csv_reader *reader, struct csv_rows *rows, const stru
 /* The next row: cells[columns_cells], and behind them those of targets, unless columns are fixed: numbers,
  * and of categories the number of the value; NAN: missing; where columns are fixed, -1 for a value that they
  * do not have. *label: the number of its text among the label column's values; -1: missing, no label column,
- * or none of the values that are fixed. Errors: ERROR_FILE. */
+ * or none of the values that are fixed, nor the number of one, from 0, where none is called by a number.
+ * Errors: ERROR_FILE. */
 int csv_reader_next(struct csv_reader *reader, float *cells, int *label, bool *found, struct error *error);
 void csv_reader_close(struct csv_reader *reader); /* safe on a zeroed or half-open one */
 

@@ -59,6 +59,11 @@ static bool is_labelled(const struct csv_reader *reader) {
     return reader->label >= 0 && !csv_missing(reader->rows.cells[reader->label]);
 }
 
+static void add_stranger(struct table_rows *rows, int *label) {
+    *label = TABLE_LABEL_UNKNOWN;
+    if (rows->unknown++ == 0) csv_shown(rows->reader.rows.cells[rows->reader.label], rows->stranger);
+}
+
 static int read_rows(struct table_rows *rows, struct features *features, struct error *error) {
     const struct columns *columns = &rows->restored->columns;
     const size_t numbers = (size_t)restored_numbers(rows->restored);
@@ -70,8 +75,7 @@ static int read_rows(struct table_rows *rows, struct features *features, struct 
         columns_fill(columns, rows->cells);
         rows->unseen +=
             columns_expand(columns, rows->cells, features->floats + (size_t)features->count * numbers);
-        if (*label < 0 && is_labelled(&rows->reader)) *label = TABLE_LABEL_UNKNOWN;
-        rows->unknown += *label == TABLE_LABEL_UNKNOWN;
+        if (*label < 0 && is_labelled(&rows->reader)) add_stranger(rows, label);
         if (rows->carries) carry_row(&rows->reader, &rows->carried);
         features->count++;
     }

@@ -22,6 +22,7 @@ struct table_rows {
     float *cells; /* [features] a row, owned */
     long unseen;  /* cells whose value training did not have */
     long unknown; /* labels that are none of the classes */
+    char stranger[CSV_SHOWN_BYTES]; /* the first of them, fit for a message */
 };
 
 /* Takes the file, which is open and of which nothing has been read but its front, and stays the caller's.

@@ -114,6 +114,14 @@ ran 0 predict --checkpoint=iris - <<<$'5.1,3.3,1.7,0.5\n6.9,3.1,5.4,2.1'
 [ "$(wc -l <out)" -eq 2 ] || fail "iris: $(cat out)"
 ran 0 predict --checkpoint=iris - <<<$'5.1,3.3,1.7,0.5,Setosa\n6.9,3.1,5.4,2.1,Virginica'
 tail -n 1 out | grep -Eq '^Accuracy: [01]\.[05]000 \([012] of 2\)$' || fail "iris with labels: $(cat out)"
+# Labels may number classes that have names; where none is a class, nothing is said of how many are right.
+cp out named
+ran 0 predict --checkpoint=iris - <<<$'5.1,3.3,1.7,0.5,0\n6.9,3.1,5.4,2.1,2'
+diff named out && [ ! -s err ] || fail "iris with numbers: $(cat err)"
+ran 0 predict --checkpoint=iris - <<<$'5.1,3.3,1.7,0.5,3\n6.9,3.1,5.4,2.1,red'
+says 'trainer: standard input: no accuracy, as no label is a class of the network: found "3", '\
+'expected one of 3, "Setosa" to "Virginica"' err
+! grep Accuracy out || fail "an accuracy without a class"
 
 # Evaluation and a resumed run prepare the examples again, as they were.
 ran 0 evaluate --checkpoint=run
