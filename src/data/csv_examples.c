@@ -36,7 +36,13 @@ static int label_column(const struct columns *columns) {
     return column;
 }
 
-/* kept[values] = whether the training part has it. Errors: the test part has another one. */
+/* Whether the file itself says which classes there are, and in which order. */
+static bool are_given(const struct parts *parts) {
+    return parts->of[TRAIN].table->format.header == CSV_HEADER_COUNTS;
+}
+
+/* kept[values] = whether the training part has it. Errors: the test part has another one, which nobody named.
+ */
 static int check_labels(const struct parts *parts, bool *kept, struct error *error) {
     const struct csv_part *train = &parts->of[TRAIN], *test = &parts->of[TEST];
     const int column = label_column(parts->columns);
@@ -52,7 +58,7 @@ static int check_labels(const struct parts *parts, bool *kept, struct error *err
                          train->rows == 1 ? "" : "all ", train->rows, train->rows == 1 ? "" : "s");
     for (int row = 0; row < test->rows; row++) {
         const struct category *value = &values->at[labels_of(test)[row]];
-        if (kept[labels_of(test)[row]]) continue;
+        if (kept[labels_of(test)[row]] || are_given(parts)) continue;
         csv_place(test->table->name, value->line, column, parts->columns, column, place);
         char number[CSV_SHOWN_BYTES + 60] = "";
         float ignored;
@@ -82,8 +88,9 @@ static int number_labels(struct dataset *dataset, struct parts *parts, struct er
     int code = memory_array(&kept, values->count, "labels", error);
     if (code == OK) code = memory_array(&place, values->count, "labels", error);
     if (code == OK) code = check_labels(parts, kept, error);
-    if (code == OK) code = categories_sort(values, kept, place, error);
-    for (int p = 0; code == OK && p < PARTS; p++)
+    const bool sorts = !are_given(parts);
+    if (code == OK && sorts) code = categories_sort(values, kept, place, error);
+    for (int p = 0; code == OK && sorts && p < PARTS; p++)
         for (int row = 0; row < parts->of[p].rows; row++)
             labels_of(&parts->of[p])[row] = place[labels_of(&parts->of[p])[row]];
     if (code == OK) code = name_classes(dataset, values, error);

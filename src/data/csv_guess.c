@@ -127,12 +127,55 @@ static bool has_number(const struct csv_rows *rows, int label, char decimal) {
     return false;
 }
 
-static bool all_differ(const struct csv_rows *rows) {
+/* Those from `first` on. */
+static bool all_differ(const struct csv_rows *rows, int first) {
     enum { MOST = 2000 }; /* pairs are compared: of more columns, that many say enough */
-    for (int c = 0; c < rows->count && c < MOST; c++)
-        for (int other = 0; other < c; other++)
+    for (int c = first; c < rows->count && c < MOST; c++)
+        for (int other = first; other < c; other++)
             if (strcmp(rows->cells[c], rows->cells[other]) == 0) return false;
     return true;
+}
+
+static bool is_count(const char *cell) {
+    enum { DIGITS = 9 };
+    const size_t digits = strspn(cell, "0123456789");
+    return digits > 0 && digits <= DIGITS && cell[digits] == '\0' && strtol(cell, NULL, 10) > 0;
+}
+
+/* The features that the first row of a file says to follow, where it may be TensorFlow's; else 0. */
+static int counted_features(const struct csv_rows *rows, char decimal) {
+    if (rows->count < CSV_COUNTS + 2 || !is_count(rows->cells[0]) || !is_count(rows->cells[1])) return 0;
+    for (int c = CSV_COUNTS; c < rows->count; c++)
+        if (is_number(rows->cells[c], decimal) || csv_missing(rows->cells[c])) return 0;
+    return all_differ(rows, CSV_COUNTS) ? (int)strtol(rows->cells[1], NULL, 10) : 0;
+}
+
+/* Whether the row in hand has so many numbers, and behind them the number of a class, from 0. */
+static bool is_counted(const struct csv_rows *rows, int features, int classes, char decimal) {
+    float value;
+    if (rows->count != features + 1) return false;
+    for (int c = 0; c < features; c++)
+        if (!is_number(rows->cells[c], decimal) && !csv_missing(rows->cells[c])) return false;
+    const char *label = rows->cells[features];
+    if (csv_missing(label)) return true;
+    return !csv_number(label, decimal, &value) && value >= 0 && value < (float)classes &&
+           value == (float)(int)value;
+}
+
+/* Whether the first row, which is in hand, is TensorFlow's: the others of the sample are as it says. */
+static bool has_counts(struct csv_rows *rows, const struct csv_format *format, int label) {
+    const int features = counted_features(rows, format->decimal), classes = rows->count - CSV_COUNTS;
+    struct error ignored = {0};
+    bool found = true, fits = features > 0;
+    int seen = 0;
+    if ((format->label && label != rows->count - 1 && label != features) ||
+        (format->categories && *format->categories))
+        return false;
+    while (fits && seen < SAMPLE_ROWS && csv_rows_next(rows, &found, &ignored) == OK && found) {
+        fits = is_counted(rows, features, classes, format->decimal);
+        seen++;
+    }
+    return fits && seen > 0;
 }
 
 static int guess_header(struct csv_format *format, const struct sample *sample, struct error *error) {
@@ -144,8 +187,9 @@ static int guess_header(struct csv_format *format, const struct sample *sample, 
     if (code == OK && csv_rows_next(&rows, &found, &ignored) == OK && found) {
         const int label = label_of(format, rows.count, &named);
         const bool none = !has_number(&rows, label, format->decimal);
-        if (none) differ = all_differ(&rows);
+        if (none) differ = all_differ(&rows, 0);
         if (named) format->header = CSV_HEADER_YES;
+        if (!none && !named && has_counts(&rows, format, label)) format->header = CSV_HEADER_COUNTS;
         if (none && csv_rows_next(&rows, &found, &ignored) == OK &&
             (differ || (found && has_number(&rows, label, format->decimal))))
             format->header = CSV_HEADER_YES;

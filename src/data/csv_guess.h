@@ -8,7 +8,10 @@ enum csv_header {
     CSV_HEADER_AUTO,
     CSV_HEADER_YES,
     CSV_HEADER_NO,
+    CSV_HEADER_COUNTS, /* guessed only: how many rows and features follow, and classes that labels number */
 };
+
+enum { CSV_COUNTS = 2 }; /* cells of such a row before its classes */
 
 enum csv_missing_rule { CSV_MISSING_ERROR, CSV_MISSING_MEAN, CSV_MISSING_DROP };
 
@@ -30,7 +33,8 @@ struct csv_format {
  * The separator is the one of which all rows have the same number, at least one; of several such, the one
  * that makes numbers of most cells. Decimals have a comma where the separator is another, a number needs it
  * ("1,5") and none has a point. The first row is a header when none of its cells, but for the label, is a
- * number, and either one of the second row is, or they all differ.
+ * number, and either one of the second row is, or they all differ. TensorFlow's first row, as in
+ * "120,4,setosa,versicolor", is known by rows of numbers that fit it.
  *
  * Errors: ERROR_FILE: "1,234" can be read in two ways, and nothing says in which; memory. */
 int csv_guess(struct csv_format *format, const struct csv_rows *rows, struct error *error);

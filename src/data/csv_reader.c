@@ -105,6 +105,14 @@ static int wrong_count(const struct csv_reader *reader, int expected, const char
 
 /* --- columns --- */
 
+/* Classes that the first row names are the labels, in that order, whether rows have them or not. */
+static int add_classes(const struct csv_reader *reader, struct column *label, struct error *error) {
+    int ignored;
+    for (int c = 0; label->role == COLUMN_LABEL && c < reader->classes.count; c++)
+        RETURN_IF(categories_add(&label->values, reader->classes.at[c].text, 0, &ignored, error));
+    return OK;
+}
+
 /* The columns of a file that is read for itself. */
 static int find_columns(struct csv_reader *reader, struct error *error) {
     const struct csv_rows *row = &reader->rows;
@@ -120,7 +128,8 @@ static int find_columns(struct csv_reader *reader, struct error *error) {
         RETURN_IF(memory_text(&columns->at[c].name, reader->header ? row->cells[c] : "", error));
         reader->column_of[c] = c;
     }
-    return csv_roles(columns, &reader->format, row->name, error);
+    RETURN_IF(csv_roles(columns, &reader->format, row->name, error));
+    return add_classes(reader, &columns->at[row->count - 1], error);
 }
 
 /* Whether a column of `like` has to be in this file. */
@@ -186,6 +195,7 @@ static int match_columns(struct csv_reader *reader, struct error *error) {
     const char *lacking;
     char shown[CSV_SHOWN_BYTES];
     int matched;
+    if (reader->counted > 0) return match_places(reader, error);
     if (!reader->columns->named) {
         /* Without numbers nothing but different texts spoke for a header. */
         if (reader->format.header == CSV_HEADER_AUTO && columns_of(reader->columns, COLUMN_NUMBER) == 0)
@@ -231,6 +241,19 @@ static int place_cells(struct csv_reader *reader, struct error *error) {
     return OK;
 }
 
+/* The row in hand says how many rows follow, and names the classes; then the next one is in hand. */
+static int take_counts(struct csv_reader *reader, struct error *error) {
+    struct csv_rows *row = &reader->rows;
+    bool found;
+    int ignored;
+    reader->counted = strtol(row->cells[0], NULL, 10);
+    for (int c = CSV_COUNTS; c < row->count; c++) {
+        RETURN_IF(check_name(reader, c, error));
+        RETURN_IF(categories_add(&reader->classes, row->cells[c], row->row, &ignored, error));
+    }
+    return csv_rows_next(row, &found, error);
+}
+
 int csv_reader_open(struct csv_reader *reader, struct csv_rows *rows, const struct csv_format *format,
                     struct columns *columns, const char *like, bool fixed, struct error *error) {
     *reader = (struct csv_reader){
@@ -239,14 +262,16 @@ int csv_reader_open(struct csv_reader *reader, struct csv_rows *rows, const stru
     struct csv_rows *row = &reader->rows;
     struct csv_format *guessed = &reader->format;
     const bool automatic = format->header == CSV_HEADER_AUTO;
-    bool found;
+    bool found, counts;
     RETURN_IF(csv_guess(guessed, row, error));
     row->separator = guessed->separator;
     reader->header = guessed->header == CSV_HEADER_YES;
+    counts = guessed->header == CSV_HEADER_COUNTS;
     if (automatic && like) guessed->header = CSV_HEADER_AUTO;
     RETURN_IF(csv_rows_next(row, &found, error));
     if (!found)
         return error_set(error, ERROR_FILE, "%s: found an empty file, expected rows of numbers", row->name);
+    if (counts) RETURN_IF(take_counts(reader, error));
     reader->cells = row->count;
     RETURN_IF(memory_array(&reader->column_of, row->count, "the columns of a table", error));
     RETURN_IF(memory_array(&reader->place_of, row->count, "the columns of a table", error));
@@ -259,6 +284,7 @@ int csv_reader_open(struct csv_reader *reader, struct csv_rows *rows, const stru
 void csv_reader_close(struct csv_reader *reader) {
     memory_free(reader->column_of);
     memory_free(reader->place_of);
+    categories_close(&reader->classes);
     csv_rows_close(&reader->rows);
     *reader = (struct csv_reader){0};
 }
@@ -278,11 +304,28 @@ static int too_many(const struct csv_reader *reader, int cell, int most, struct 
                      place, most, csv_column(reader->columns, column, name));
 }
 
-/* The class that a label is the number of, or -1. */
-static int numbered_class(const struct csv_reader *reader, const struct column *label, const char *text) {
+/* Which of so many classes a label is the number of, from 0; or -1. */
+static int numbered_class(const struct csv_reader *reader, int classes, const char *text) {
     float value;
     if (csv_number(text, reader->format.decimal, &value)) return -1;
-    return value >= 0 && value < (float)label->values.count && value == truncf(value) ? (int)value : -1;
+    return value >= 0 && value < (float)classes && value == truncf(value) ? (int)value : -1;
+}
+
+/* What is known of a label: the class that the first row of its file says it to be, or that its text is, or
+ * that it is the number of; -1: nothing. */
+static int find_label(const struct csv_reader *reader, const struct categories *known, const char *text) {
+    const int named = numbered_class(reader, reader->classes.count, text);
+    int number = named < 0 ? -1 : categories_find(known, reader->classes.at[named].text);
+    if (number < 0) number = categories_find(known, text);
+    return number < 0 && reader->numbered ? numbered_class(reader, known->count, text) : number;
+}
+
+static int wrong_label(const struct csv_reader *reader, int cell, struct error *error) {
+    char place[CSV_PLACE_BYTES], shown[CSV_SHOWN_BYTES];
+    return error_set(error, ERROR_FILE,
+                     "%s: found \"%s\", expected the number of a class, 0 to %d, as the first row names %d",
+                     place_of(reader, cell, place), csv_shown(reader->rows.cells[cell], shown),
+                     reader->classes.count - 1, reader->classes.count);
 }
 
 /* *number = that of the cell's text among the column's values. */
@@ -290,9 +333,10 @@ static int read_value(struct csv_reader *reader, int cell, int most, int *number
     struct column *column = &reader->columns->at[reader->column_of[cell]];
     const char *text = reader->rows.cells[cell];
     float value;
-    *number = categories_find(&column->values, text);
-    if (*number < 0 && reader->numbered && cell == reader->label)
-        *number = numbered_class(reader, column, text);
+    *number = cell == reader->label ? find_label(reader, &column->values, text)
+                                    : categories_find(&column->values, text);
+    if (*number < 0 && !reader->like && reader->classes.count > 0 && cell == reader->label)
+        return wrong_label(reader, cell, error);
     if (*number < 0 && !reader->fixed) {
         RETURN_IF(check_name(reader, cell, error));
         if (column->values.count == most) return too_many(reader, cell, most, error);
@@ -375,12 +419,20 @@ static int read_row(struct csv_reader *reader, float *cells, int *label, bool *w
     return OK;
 }
 
+/* At the end of the file. */
+static int check_count(const struct csv_reader *reader, struct error *error) {
+    if (reader->counted == 0 || reader->read == reader->counted) return OK;
+    return error_set(error, ERROR_FILE, "%s: found %ld row%s, expected %ld, as its first row says",
+                     reader->rows.name, reader->read, reader->read == 1 ? "" : "s", reader->counted);
+}
+
 int csv_reader_next(struct csv_reader *reader, float *cells, int *label, bool *found, struct error *error) {
     for (bool whole = false; !whole; reader->dropped += !whole) {
         *found = true;
         if (!reader->waiting) RETURN_IF(csv_rows_next(&reader->rows, found, error));
         reader->waiting = false;
-        if (!*found) return OK;
+        if (!*found) return check_count(reader, error);
+        reader->read++;
         RETURN_IF(read_row(reader, cells, label, &whole, error));
     }
     return OK;

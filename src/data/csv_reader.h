@@ -27,6 +27,8 @@ struct csv_reader {
     bool numbered;  /* it may be the number of a class, from 0, as none is called by one; columns are fixed */
     bool waiting;   /* the first row is in hand, and no header */
     long dropped;   /* rows that were left out, as something is missing */
+    struct categories classes; /* named by the first row, of which labels are the numbers; or none */
+    long counted, read;        /* rows that the first one says to follow, or 0; rows that were read */
 };
 
 /* Opens the text that `rows` was opened on, which the reader then owns (also on error), and finds its

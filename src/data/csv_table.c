@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "csv_number.h"
 #include "split.h"
 
 enum { FIRST_ROWS = 64, IDENTIFIERS = 50 };
@@ -51,10 +52,14 @@ static int check_category(const struct csv_table *table, int column, struct erro
     csv_column(table->columns, column, name);
     if (category->chosen) return OK;
     csv_place(table->name, first->line, column, table->columns, column, place);
+    /* A first row among whose names there are numbers. */
+    const bool named =
+        first->line == 1 && category->numbers + 1 == table->rows && csv_comma(first->text) == CSV_COMMA_NONE;
     if (2 * category->numbers >= table->rows)
         return error_set(error, ERROR_FILE,
-                         "%s: found \"%s\", expected a number as in other rows; categories=%s takes texts",
-                         place, csv_shown(first->text, shown), name);
+                         "%s: found \"%s\", expected a number as in other rows; %scategories=%s takes texts",
+                         place, csv_shown(first->text, shown),
+                         named ? "header=yes takes this row as names, " : "", name);
     if (category->values.count > IDENTIFIERS && category->values.count >= table->rows)
         return error_set(error, ERROR_FILE,
                          "%s: found \"%s\", and another value in each row, which looks like an identifier; "
@@ -88,7 +93,9 @@ static int read_table(struct csv_table *table, struct csv_rows *rows, const stru
     if (like) own.usual = like->format.decimal;
     int code = csv_reader_open(&reader, rows, &own, table->columns, like ? like->name : NULL, false, error);
     table->format = reader.format;
-    table->format.header = reader.header ? CSV_HEADER_YES : CSV_HEADER_NO;
+    table->format.header = reader.header        ? CSV_HEADER_YES
+                           : reader.counted > 0 ? CSV_HEADER_COUNTS
+                                                : CSV_HEADER_NO;
     if (!like) {
         table->own.decimal = reader.format.decimal;
         table->own.units = format->units;
@@ -173,7 +180,10 @@ void csv_describe(const struct csv_table *table, char *out, size_t bytes) {
     else
         text_add(&text, "separator '%c'", separator);
     if (table->format.decimal == ',') text_add(&text, ", decimal comma");
-    text_add(&text, ", %s", columns->named ? "header" : "no header");
+    if (table->format.header == CSV_HEADER_COUNTS)
+        text_add(&text, ", row 1 has counts and classes");
+    else
+        text_add(&text, ", %s", columns->named ? "header" : "no header");
     describe_count(&text, columns_of(columns, COLUMN_NUMBER), "number", "numbers");
     describe_count(&text, columns_of(columns, COLUMN_CATEGORY), "category", "categories");
     describe_count(&text, columns_of(columns, COLUMN_TARGET), "target", "targets");

@@ -123,6 +123,16 @@ says 'trainer: standard input: no accuracy, as no label is a class of the networ
 'expected one of 3, "Setosa" to "Virginica"' err
 ! grep Accuracy out || fail "an accuracy without a class"
 
+# TensorFlow's first line: how many rows and features follow, and the classes, which labels number.
+printf '4,2,up,down,left\n1,2,1\n2,1,0\n1,3,1\n3,1,0\n' >counted.csv
+printf '2,2,down,up\n1,2,0\n2,1,1\n' >other.csv
+ran 0 --quiet --dataset=csv:file=counted.csv,test_file=other.csv --model=softmax --optimizer=sgd:rate=1 \
+    --batch=4 --epochs=9 --devices=cpu:0 --out=counted
+says 'Test-Accuracy: 1.0000' out
+ran 0 predict --checkpoint=counted --top=3 other.csv
+says 'Accuracy: 1.0000 (2 of 2)' out
+grep -q '^Prediction is "down" (.*%), "up" (.*%), "left" (.*%)$' out || fail "counted.csv: $(cat out)"
+
 # Evaluation and a resumed run prepare the examples again, as they were.
 ran 0 evaluate --checkpoint=run
 says 'Test-Accuracy: 1.0000' out

@@ -61,6 +61,8 @@ static void check_reading(void) {
     check_table("\n\n 1 , 2.5 , a \n \n-3e2,\t.125,b\n\n\n", &last, 2, 2, numbers, "a|b|");
     check_table("x,y,z\n1,2.5,a\n-3e2,.125,b\n", &last, 2, 2, numbers, "a|b|");
     check_table("x,x,x\n1,2.5,a\n-3e2,.125,b\n", &last, 2, 2, numbers, "a|b|");
+    check_table("2,2,no,yes\n1,2.5,1\n-3e2,.125,0\n", &last, 2, 2, numbers, "yes|no|"); /* TensorFlow's */
+    check_table("2,2,a,b,c\n1,2.5,2\n-3e2,.125,0\n", &last, 2, 2, numbers, "c|a|");
     check_table("a,1,2.5\nb,-3e2,.125\n", &first, 2, 2, numbers, "a|b|");
     check_table("x,kind,y\n1,a,2.5\n-3e2,b,.125\n", &named, 2, 2, numbers, "a|b|");
     check_table("7,kind,8\n1,a,2.5\n-3e2,b,.125\n", &named, 2, 2, numbers, "a|b|");
@@ -258,8 +260,8 @@ static void check_errors(void) {
          "f.csv: row 3, column 2 \"petal_length\": found \"x1\", " WAYS("petal_length")},
         {"1,2,a\n1,x1,a\n", "", "f.csv: row 2, column 2: found \"x1\", " WAYS("2")},
         {"x1,2,a\n1,2,a\n2,2,b\n", "",
-         "f.csv: row 1, column 1: found \"x1\", expected a number as in other rows; categories=1 takes "
-         "texts"},
+         "f.csv: row 1, column 1: found \"x1\", expected a number as in other rows; header=yes takes "
+         "this row as names, categories=1 takes texts"},
         {"1,2,a\n1,0x1p3,a\n", "", "f.csv: row 2, column 2: found \"0x1p3\", " WAYS("2")},
         {"1,2,a\n1,2 3,a\n", "", "f.csv: row 2, column 2: found \"2 3\", " WAYS("2")},
         {"1,2,a\n-inf,2,a\n", "", "f.csv: row 2, column 1: found \"-inf\", expected a finite number"},
@@ -293,6 +295,8 @@ static void check_errors(void) {
         {"1,2,a\n1,2,\"b\tc\"\n", "", "f.csv: row 2, column 3: found \"b?c\", expected a name without a tab"},
         {"x,\"y\t\",kind\n1,2,a\n", "",
          "f.csv: row 1, column 2: found \"y?\", expected a name without a tab"},
+        {"3,2,no,yes\n1,2,1\n1,2,0\n", "", "f.csv: found 2 rows, expected 3, as its first row says"},
+        {"1,2,no,yes\n1,2,2\n", "", "f.csv: row 2: found 3 cells, expected 4"},
         {"1,2,Z\xC3\xBCrich\n1,2,Z\xFCrich\n", "",
          "f.csv: row 2, column 3: found \"Z?rich\", expected a name in UTF-8 (iconv converts)"},
         {"1,Z\xFCrich,a\n1,2,a\n", "",

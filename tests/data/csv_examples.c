@@ -82,6 +82,15 @@ static void check_two_files(const struct folder *folder) {
     CHECK(set.train.labels[0] == 2 && set.train.labels[1] == 1 && set.test.labels[0] == 0, "labels");
     CHECK(set.feature_names == NULL, "no header, no names");
     dataset_close(&set);
+
+    /* The order of TensorFlow's first row; one that only the test part has is a class, too. */
+    CHECK(open_texts(folder, &set, "3,1,up,down,left\n1,1\n2,0\n3,1\n", "2,1,down,left\n4,0\n5,1\n", "",
+                     &error) == OK,
+          "%s", error.words);
+    CHECK(error.code != OK || (set.classes == 3 && strcmp(set.class_names[1], "down") == 0), "given classes");
+    CHECK(error.code != OK || (set.train.labels[0] == 1 && set.train.labels[1] == 0), "given labels");
+    CHECK(error.code != OK || (set.test.labels[0] == 1 && set.test.labels[1] == 2), "labels by name");
+    dataset_close(&set);
 }
 
 /* A test file has the columns in its own order, and others besides. */
