@@ -82,6 +82,12 @@ int columns_find(const struct columns *columns, const char *name, size_t bytes) 
     return number >= 1 && number <= columns->count ? (int)number - 1 : -1;
 }
 
+int columns_named(const struct columns *columns, const char *name) {
+    int count = 0;
+    for (int c = 0; c < columns->count; c++) count += strcmp(columns->at[c].name, name) == 0;
+    return count;
+}
+
 void columns_fill(const struct columns *columns, float *cells) {
     for (int c = 0; c < columns->count; c++) {
         const struct column *column = &columns->at[c];

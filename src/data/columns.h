@@ -59,6 +59,9 @@ struct codes columns_codes(const struct columns *columns);
 /* The place of the column of that name, or number from 1; -1: there is none. `name` has `bytes` bytes. */
 int columns_find(const struct columns *columns, const char *name, size_t bytes);
 
+/* How many columns have that name. */
+int columns_named(const struct columns *columns, const char *name);
+
 /* Puts something in the place of what is missing (NAN) in cells[columns_cells]. */
 void columns_fill(const struct columns *columns, float *cells);
 

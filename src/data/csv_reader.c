@@ -23,7 +23,8 @@ const char *csv_place(const char *name, int line, int cell, const struct columns
 const char *csv_column(const struct columns *columns, int column, char out[CSV_COLUMN_BYTES]) {
     const char *name = columns->at[column].name;
     struct text text = text_into(out, CSV_COLUMN_BYTES);
-    if (columns->named && *name && strlen(name) < 40 && !strpbrk(name, ",=\" \n'"))
+    if (columns->named && *name && columns_named(columns, name) == 1 && strlen(name) < 40 &&
+        !strpbrk(name, ",=\" \n'"))
         text_add(&text, "%s", name);
     else
         text_add(&text, "%d", column + 1);

@@ -23,11 +23,25 @@ static int no_column(const struct columns *columns, const char *setting, const c
                      nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
+/* *column = the one that a setting names. */
+static int find_column(int *column, const struct columns *columns, const char *setting, const char *found,
+                       size_t bytes, const char *name, struct error *error) {
+    char shown[CSV_SHOWN_BYTES];
+    *column = columns_find(columns, found, bytes);
+    if (*column < 0) return no_column(columns, setting, found, bytes, name, error);
+    const char *own = columns->at[*column].name;
+    const int same = columns->named ? columns_named(columns, own) : 1;
+    if (same == 1 || strlen(own) != bytes || memcmp(own, found, bytes) != 0) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "%s: found %s=%s, the name of %d columns, expected a number such as %s=%d, the first of "
+                     "them",
+                     name, setting, csv_shown(own, shown), same, setting, *column + 1);
+}
+
 static int set_label(struct columns *columns, const char *label, const char *name, struct error *error) {
     int column = columns->count - 1;
     if (!label) return OK;
-    if (*label && (column = columns_find(columns, label, strlen(label))) < 0)
-        return no_column(columns, "label", label, strlen(label), name, error);
+    if (*label) RETURN_IF(find_column(&column, columns, "label", label, strlen(label), name, error));
     columns->at[column].role = COLUMN_LABEL;
     return OK;
 }
@@ -37,8 +51,8 @@ static int set_list(struct columns *columns, const char *setting, const char *li
                     const char *name, struct error *error) {
     for (const char *at = list, *end; at && *at; at = *end ? end + 1 : end) {
         end = at + strcspn(at, ",");
-        const int column = columns_find(columns, at, (size_t)(end - at));
-        if (column < 0) return no_column(columns, setting, at, (size_t)(end - at), name, error);
+        int column;
+        RETURN_IF(find_column(&column, columns, setting, at, (size_t)(end - at), name, error));
         if (columns->at[column].role == COLUMN_LABEL)
             return error_set(error, ERROR_USAGE, "%s: found the label in %s=%s, expected other columns", name,
                              setting, list);

@@ -349,6 +349,15 @@ static void check_list_errors(void) {
     as.ignore = "kind";
     check_error(text, strlen(text), &as, ERROR_USAGE,
                 "f.csv: found the label in ignore=kind, expected other columns");
+    const char *const twice = "a,a,y\n1,u,v\n2,3,w\n4,5,v\n";
+    as.ignore = "a";
+    check_error(twice, strlen(twice), &as, ERROR_USAGE,
+                "f.csv: found ignore=a, the name of 2 columns, expected a number such as ignore=1, the first "
+                "of them");
+    as.ignore = NULL;
+    check_error(twice, strlen(twice), &as, ERROR_FILE,
+                "f.csv: row 2, column 2 \"a\": found \"u\", expected a number as in other rows; "
+                "categories=2 takes texts");
     as.ignore = "1,2";
     check_error(text, strlen(text), &as, ERROR_USAGE,
                 "f.csv: found no column to learn from, expected one beside the label");
