@@ -57,12 +57,13 @@ static const struct option options[] = {
                .help = "bring each number to mean 0 and deviation 1 over the training examples"),
     {0}};
 
-/* Shuffles the table and cuts it in two. */
+/* Shuffles the table and cuts it in two; the training part has all classes, where there are rows enough. */
 static int split(struct csv_table *table, const struct csv_settings *csv, struct csv_part *train,
                  struct csv_part *test, struct error *error) {
     int rows;
     RETURN_IF(split_test_rows(&csv->split, csv->file, table->rows, &rows, error));
     RETURN_IF(csv_shuffle(table, csv->split.seed, error));
+    RETURN_IF(csv_keep_classes(table, table->rows - rows, error));
     *train = (struct csv_part){.table = table, .rows = table->rows - rows};
     *test = (struct csv_part){.table = table, .first = table->rows - rows, .rows = rows};
     return OK;

@@ -60,11 +60,11 @@ static int check_labels(const struct parts *parts, bool *kept, struct error *err
         const struct category *value = &values->at[labels_of(test)[row]];
         if (kept[labels_of(test)[row]] || are_given(parts)) continue;
         csv_place(test->table->name, value->line, column, parts->columns, column, place);
-        char number[CSV_SHOWN_BYTES + 60] = "";
+        char number[CSV_COLUMN_BYTES + 60] = "", name[CSV_COLUMN_BYTES];
         float ignored;
-        if (!csv_number(value->text, '.', &ignored) && parts->columns->at[column].name[0])
-            snprintf(number, sizeof number, "; target=%.60s predicts it as a number",
-                     parts->columns->at[column].name);
+        if (!csv_number(value->text, '.', &ignored))
+            snprintf(number, sizeof number, "; target=%s predicts it as a number",
+                     csv_column(parts->columns, column, name));
         return error_set(error, ERROR_FILE,
                          "%s: found \"%s\", expected one of the %d labels of the training part%s", place,
                          csv_shown(value->text, shown), classes, number);

@@ -167,6 +167,48 @@ int csv_shuffle(struct csv_table *table, long seed, struct error *error) {
     return code;
 }
 
+static void swap_rows(struct csv_table *table, int one, int other) {
+    float *a = csv_cells(table) + (size_t)one * (size_t)table->cells,
+          *b = csv_cells(table) + (size_t)other * (size_t)table->cells;
+    int *const labels = csv_labels(table), label = labels[one];
+    for (int c = 0; c < table->cells; c++) {
+        const float cell = a[c];
+        a[c] = b[c];
+        b[c] = cell;
+    }
+    labels[one] = labels[other];
+    labels[other] = label;
+}
+
+/* Rows are given away from the cut on: of one that was passed over, the class has no other row, and gets
+ * none. */
+static void exchange_rows(struct csv_table *table, int train, int *trained) {
+    const int *labels = csv_labels(table);
+    for (int row = 0; row < train; row++) trained[labels[row]]++;
+    for (int row = train, given = train - 1; row < table->rows; row++) {
+        if (trained[labels[row]] > 0) continue;
+        while (given >= 0 && trained[labels[given]] == 1) given--;
+        if (given < 0) return;
+        trained[labels[given]]--;
+        trained[labels[row]]++;
+        swap_rows(table, row, given);
+    }
+}
+
+int csv_keep_classes(struct csv_table *table, int train, struct error *error) {
+    enum { NUMBERS_MOST = 20 };
+    const struct columns *columns = table->columns;
+    int label = 0, *trained;
+    while (label < columns->count && columns->at[label].role != COLUMN_LABEL) label++;
+    if (label == columns->count) return OK;
+    const struct column *column = &columns->at[label];
+    if (column->values.count > NUMBERS_MOST && column->numbers == table->rows) return OK;
+    RETURN_IF(memory_array(&trained, column->values.count, "rows of each class", error));
+    exchange_rows(table, train, trained);
+    memory_free(trained);
+    return OK;
+}
+
 static void describe_count(struct text *text, int count, const char *one, const char *many) {
     if (count > 0) text_add(text, ", %d %s", count, count == 1 ? one : many);
 }

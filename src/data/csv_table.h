@@ -35,6 +35,12 @@ void csv_close(struct csv_table *table); /* safe on a zeroed or half-open one */
 /* Puts the rows into a random order that depends on the seed and their number only. */
 int csv_shuffle(struct csv_table *table, long seed, struct error *error);
 
+/* Of a table that was shuffled, to be cut behind `train` rows: brings a row of each class that only rows
+ * behind the cut have before it, in exchange for one whose class has others there. A table whose classes all
+ * have rows there stays as it is; so does one of many classes that are numbers, which may be values to
+ * predict. */
+int csv_keep_classes(struct csv_table *table, int train, struct error *error);
+
 /* "separator ';', decimal comma, no header; 3 numbers, 2 categories, 1 column ignored": into out[bytes]. */
 void csv_describe(const struct csv_table *table, char *out, size_t bytes);
 

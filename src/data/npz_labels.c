@@ -109,10 +109,13 @@ static int number_labels(void **labels, const int64_t *numbers, const struct npz
         const int64_t *found =
             sorted ? bsearch(&numbers[i], sorted, (size_t)count, sizeof *sorted, compare) : NULL;
         if (sorted && !found)
-            return error_set(error, ERROR_FILE,
-                             "%s: row %d (from 1): found class %" PRId64
-                             ", expected one of the %d of the training part",
-                             rows->npy->name, npz_row(rows, i) + 1, numbers[i], count);
+            return error_set(
+                error, ERROR_FILE,
+                "%s: row %d (from 1): found class %" PRId64 ", expected one of the %d of the training part%s",
+                rows->npy->name, npz_row(rows, i) + 1, numbers[i], count,
+                rows->shuffled ? "; another split_seed= splits otherwise, x_test= and y_test= name rows "
+                                 "to test"
+                               : "");
         ((int *)*labels)[i] = sorted ? (int)(found - sorted) : (int)numbers[i];
     }
     return OK;

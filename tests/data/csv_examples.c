@@ -255,6 +255,33 @@ static void check_split(const struct folder *folder) {
     CHECK(first_test[0] != first_test[2], "the seed changes nothing");
 }
 
+/* Classes of one row are trained on, whatever the seed; many numbers are no classes. */
+static void check_rare(const struct folder *folder) {
+    const char *const rare = "x,y\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n7,a\n8,b\n9,c\n10,d\n";
+    char text[400] = "x,y\n", settings[60];
+    struct dataset set;
+    struct error error;
+    for (int seed = 1; seed <= 10; seed++) {
+        int rows = 0;
+        snprintf(settings, sizeof settings, ",standardize=0,split_seed=%d", seed);
+        CHECK(open_texts(folder, &set, rare, NULL, settings, &error) == OK, "%s", error.words);
+        for (int i = 0; error.code == OK && i < 10; i++) {
+            const struct examples *part = i < 8 ? &set.train : &set.test;
+            const int row = (int)part->floats[i % 8], label = row > 8 ? row - 7 : (row + 1) % 2;
+            CHECK(part->labels[i % 8] == label, "seed %d: row %d is of class %d", seed, row, label);
+            CHECK(i < 8 || label < 2, "seed %d: only the test part has row %d", seed, row);
+            rows |= 1 << row;
+        }
+        CHECK(rows == 2046, "seed %d: rows %x", seed, (unsigned)rows);
+        dataset_close(&set);
+    }
+    for (int i = 0; i < 25; i++) snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%d\n", i, i);
+    CHECK(open_texts(folder, &set, text, NULL, "", &error) == ERROR_FILE &&
+              strstr(error.words, "; target=y predicts it as a number"),
+          "%s", error.words);
+    dataset_close(&set);
+}
+
 /* An index that was written along says in which order the rows were, which is no property of them. */
 static void check_counting(const struct folder *folder) {
     enum { ROWS = 24 };
@@ -370,6 +397,7 @@ int main(void) {
         check_texts_alone(&folder);
         check_targets(&folder);
         check_split(&folder);
+        check_rare(&folder);
         check_counting(&folder);
         check_dataset_errors(&folder);
         check_memory_failures(&folder);

@@ -223,6 +223,8 @@ case("narrow.npz: y_test: found 1 columns, expected 2 as in narrow.npz: y_train"
      y_train=npy((4, 2), [0, .5, 1, 0, 0, 1, 1, 0]), x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, .5]))
 case("above.npz: y_train: row 3 (from 1): found a class above 9223372036854775807", "above",
      y_train=npy((4,), [0, 1, 2**63, 1], "<u8"))
+case(": found class 2, expected one of the 3 of the training part; another split_seed= splits otherwise, "
+     "x_test= and y_test= name rows to test", "alone", y_train=npy((4,), [0, 1, 2, 3], "<i4"))
 case("new.npz: y_test: row 2 (from 1): found class 5, expected one of the 2 of the training part", "new",
      x_test=npy((2, 2), range(4)), y_test=npy((2,), [0, 5], "|u1"))
 case("shapes.npz: x_test: found <f4 [2, 3], expected examples as in shapes.npz: x_train, <f4 [4, 2]",
