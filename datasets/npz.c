@@ -6,7 +6,7 @@
 #include "../src/data/augment.h"
 #include "../src/data/npz_examples.h"
 
-enum { X, Y, X_TEST, Y_TEST, ARRAYS, NAME_BYTES = 400, LIST_BYTES = 260 };
+enum { X, Y, X_TEST, Y_TEST, ARRAYS, NAME_BYTES = 400 };
 
 /* Places in the choices of standardize, and what they are among those of images. */
 enum { STANDARDIZE_AUTO, STANDARDIZE_NO, STANDARDIZE_YES, STANDARDIZE_IMAGE, STANDARDIZES };
@@ -58,12 +58,12 @@ static const char *const keys[ARRAYS] = {"x_train", "y_train", "x_test", "y_test
 /* What was named has to be named in pairs. */
 static int check_names(const struct npz_settings *npz, struct error *error) {
     const char(*names)[NAME_BYTES] = npz->names;
-    if (!*npz->file && (!*names[X] || !*names[Y]))
-        return error_set(error, ERROR_USAGE,
-                         "npz: found no file, expected npz:file=FILE.npz, or npz:x=FILE.npy,y=FILE.npy");
     if (!*names[X] != !*names[Y])
         return error_set(error, ERROR_USAGE,
                          "npz: found only %s=, expected x= and y=", *names[X] ? "x" : "y");
+    if (!*npz->file && !*names[X])
+        return error_set(error, ERROR_USAGE,
+                         "npz: found no file, expected npz:file=FILE.npz, or npz:x=FILE.npy,y=FILE.npy");
     if (!*names[X_TEST] != !*names[Y_TEST])
         return error_set(error, ERROR_USAGE, "npz: found only %s=, expected x_test= and y_test=",
                          *names[X_TEST] ? "x_test" : "y_test");
@@ -72,15 +72,36 @@ static int check_names(const struct npz_settings *npz, struct error *error) {
 
 /* --- an archive --- */
 
+/* What arrays are often called, where the archive has them; else NULL. */
+static const char *const *usual_names(const struct zip *zip) {
+    static const char *const names[][ARRAYS] = {{"x", "y", "x_test", "y_test"},
+                                                {"X", "y", "X_test", "y_test"},
+                                                {"X_train", "y_train", "X_test", "y_test"},
+                                                {"data", "target", NULL, NULL},
+                                                {"images", "labels", NULL, NULL},
+                                                {"features", "labels", NULL, NULL}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (npz_find(zip, names[i][X]) && npz_find(zip, names[i][Y])) return names[i];
+    return NULL;
+}
+
 static int missing(const struct zip *zip, const char *name, bool given, struct error *error) {
+    enum { LIST_BYTES = 260, SHORT_BYTES = 100, PATH_MOST = 120 }; /* what is proposed has room in the line */
+    const char *const *usual = strlen(zip->name) > PATH_MOST ? NULL : usual_names(zip);
     char list[LIST_BYTES];
-    npz_names(zip, list, sizeof list);
+    npz_names(zip, list, usual && !given ? SHORT_BYTES : LIST_BYTES);
     if (given)
         return error_set(error, ERROR_USAGE, "%.180s: found no array \"%.40s\", expected one of %s",
                          zip->name, name, list);
+    if (!usual)
+        return error_set(error, ERROR_USAGE,
+                         "%.180s: found %s, expected x_train and y_train, or npz:file=FILE,x=NAME,y=NAME",
+                         zip->name, list);
+    const bool tested = usual[X_TEST] && npz_find(zip, usual[X_TEST]) && npz_find(zip, usual[Y_TEST]);
     return error_set(error, ERROR_USAGE,
-                     "%.180s: found %s, expected x_train and y_train, or npz:file=FILE,x=NAME,y=NAME",
-                     zip->name, list);
+                     "%s: found %s, expected x_train and y_train, or npz:file=%s,x=%s,y=%s%s%s%s%s",
+                     zip->name, list, zip->name, usual[X], usual[Y], tested ? ",x_test=" : "",
+                     tested ? usual[X_TEST] : "", tested ? ",y_test=" : "", tested ? usual[Y_TEST] : "");
 }
 
 /* members[ARRAYS]: those of the test are NULL when there is no such part. */

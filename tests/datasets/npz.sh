@@ -80,6 +80,8 @@ numbers = [v for a, b, _ in rows for v in (a, b)]
 for name, dtype in (("f4", "<f4"), ("f8", ">f8"), ("f2", "<f2")):
     npz(f"table-{name}.npz", data=npy((60, 2), numbers, dtype),
         target=npy((60,), [c * 5 - 3 for *_, c in rows], "<i2"))
+npz("odd.npz", a=npy((1,), [0]), b=npy((1,), [0]))
+npz("cut.npz", **{name: npy((1,), [0]) for name in ("X", "y", "X_test", "y_test")})
 open("rows.csv", "w").write("".join(f"{a},{b}\n" for a, b, _ in rows[:5]))
 PYTHON
 python3 make.py || fail "no files"
@@ -152,8 +154,13 @@ same mnist bridge
 refused 2 'npz: found no file, expected npz:file=FILE.npz, or npz:x=FILE.npy,y=FILE.npy' npz
 refused 2 'found only x=, expected x= and y=' npz:file=mnist.npz,x=x_train
 refused 2 'found only y_test=, expected x_test= and y_test=' npz:file=mnist.npz,y_test=y_test
-refused 2 'table-f4.npz: found data, target, expected x_train and y_train, or npz:file=FILE,x=NAME,y=NAME' \
+refused 2 'found only x=, expected x= and y=' npz:x=x_train.npy
+refused 2 'table-f4.npz: found data, target, expected x_train and y_train, or '\
+'npz:file=table-f4.npz,x=data,y=target' \
     npz:file=table-f4.npz
+refused 2 'odd.npz: found a, b, expected x_train and y_train, or npz:file=FILE,x=NAME,y=NAME' npz:file=odd.npz
+refused 2 'cut.npz: found X, y, X_test, y_test, expected x_train and y_train, or '\
+'npz:file=cut.npz,x=X,y=y,x_test=X_test,y_test=y_test' npz:file=cut.npz
 refused 2 'mnist.npz: found no array "images", expected one of x_test, x_train, y_train, y_test' \
     npz:file=mnist.npz,x=images,y=y_train
 refused 2 'x_train.npy: one array (.npy), expected npz:x=FILE.npy,y=FILE.npy' npz:file=x_train.npy
