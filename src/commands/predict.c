@@ -51,13 +51,16 @@ static const struct option rows[] = {
     {0},
 };
 
+#define FILE_COLUMN "file,"
+
 /* Pictures wait until there are enough of them for a batch, or something else has its turn. */
 struct predictor {
     struct ensemble ensemble;
     struct restored *restored; /* its first member, as which all prepare the files */
     enum ensemble_by by;
     struct predictions predictions;
-    int files; /* that were given */
+    char *head;         /* of CSV, the columns before the prediction, as the first file has them; owned */
+    const char *headed; /* the name of that file; borrowed */
     struct features waiting[EVALUATE_BATCH];
     const char *names[EVALUATE_BATCH]; /* borrowed */
     int count;
@@ -74,13 +77,30 @@ static int compute(struct predictor *predictor, const struct features *features,
     return ensemble_predict(&predictor->ensemble, &examples, predictor->by, *probabilities, NULL, error);
 }
 
+/* What comes before the prediction of CSV is the same for all files. `head`: those columns, each with its
+ * comma. */
+static int agree_on_columns(struct predictor *predictor, const char *path, const char *head,
+                            struct error *error) {
+    char found[CSV_SHOWN_BYTES], expected[CSV_SHOWN_BYTES];
+    if (predictor->predictions.format != PREDICTIONS_CSV) return OK;
+    if (!predictor->head) {
+        predictor->headed = path;
+        return memory_text(&predictor->head, head, error);
+    }
+    if (strcmp(predictor->head, head) == 0) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "%s: found the columns \"%s\" before the prediction, expected \"%s\" as of %s, with "
+                     "--format=csv",
+                     path, csv_shown(head, found), csv_shown(predictor->head, expected), predictor->headed);
+}
+
 /* --- pictures --- */
 
 static int print_pictures(struct predictor *predictor, const struct features *features, struct error *error) {
     struct predictions *predictions = &predictor->predictions;
     float *probabilities = NULL;
     int code = compute(predictor, features, &probabilities, error);
-    if (code == OK) predictions_begin(predictions, "file,");
+    if (code == OK) predictions_begin(predictions, FILE_COLUMN);
     for (int i = 0; code == OK && i < features->count; i++) {
         struct text file = text_growing(error);
         csv_add(&file, predictor->names[i]);
@@ -117,7 +137,8 @@ static void say_reversed(struct predictor *predictor, const char *path) {
 static int take_picture(struct predictor *predictor, struct file_reader *file, const char *path,
                         struct error *failure, struct error *error) {
     struct features features;
-    const int code = features_read(&features, predictor->restored, file, failure);
+    int code = features_read(&features, predictor->restored, file, failure);
+    if (code == OK) code = agree_on_columns(predictor, path, FILE_COLUMN, failure);
     if (code != OK) features_close(&features);
     if (code != OK) return code;
     if (light_reversed(&features.light, &predictor->restored->light)) say_reversed(predictor, path);
@@ -135,11 +156,12 @@ struct judged {
 static int print_rows(struct predictor *predictor, const struct table_rows *table,
                       const struct features *features, struct judged *judged, struct error *error) {
     float *probabilities = NULL;
-    const char *carried = table->carried.bytes;
+    const char *carried = table->carried.bytes, *name = table->reader.rows.name;
     const int code = compute(predictor, features, &probabilities, error);
+    if (code == OK) predictions_begin(&predictor->predictions, table->head);
     for (int i = 0; code == OK && i < features->count; i++) {
         const int label = table->labels[i],
-                  said = predictions_add(&predictor->predictions, NULL, carried,
+                  said = predictions_add(&predictor->predictions, name, carried,
                                          &probabilities[(size_t)i * (size_t)predictor->restored->classes]);
         judged->rows += label != TABLE_LABEL_NONE;
         judged->right += label == said;
@@ -165,7 +187,7 @@ static void say_strangers(struct predictor *predictor, const struct table_rows *
 static void conclude(struct predictor *predictor, const struct table_rows *table,
                      const struct judged *judged) {
     const char *name = table->reader.rows.name;
-    char line[100];
+    char line[PATH_BYTES + 100];
     if (table->unseen > 0)
         progress_warn(&predictor->progress, "%s: values that training did not have count as none: %ld cell%s",
                       name, table->unseen, table->unseen == 1 ? "" : "s");
@@ -178,8 +200,9 @@ static void conclude(struct predictor *predictor, const struct table_rows *table
                       "%s: labels that are not a class of the network count as wrong: %ld", name,
                       table->unknown);
     if (judged->rows == 0) return;
-    snprintf(line, sizeof line, "Accuracy: %.4f (%ld of %ld)", (double)judged->right / (double)judged->rows,
-             judged->right, judged->rows);
+    const bool named = predictor->predictions.named;
+    snprintf(line, sizeof line, "%.*s%sAccuracy: %.4f (%ld of %ld)", named ? PATH_BYTES : 0, name,
+             named ? ": " : "", (double)judged->right / (double)judged->rows, judged->right, judged->rows);
     if (predictor->predictions.format == PREDICTIONS_CSV)
         progress_say(&predictor->progress, "%s", line);
     else
@@ -202,13 +225,10 @@ static int take_table(struct predictor *predictor, struct file_reader *file, str
     struct table_rows table = {0};
     struct judged judged = {0};
     bool more = true;
-    if (csv && predictor->files > 1)
-        return error_set(error, ERROR_USAGE,
-                         "%s: a table among %d files, expected one table, or pictures, with --format=csv",
-                         file->path, predictor->files);
-    int code = table_rows_open(&table, predictor->restored, file, csv, error);
-    if (code == OK) predictions_begin(&predictor->predictions, table.head);
+    int code = table_rows_open(&table, predictor->restored, file, csv, predictor->predictions.named, error);
+    if (code == OK && csv) code = agree_on_columns(predictor, file->path, table.head, error);
     while (code == OK && more) code = take_rows(predictor, &table, &judged, &more, error);
+    if (code == OK) predictions_begin(&predictor->predictions, table.head); /* of no rows, too */
     if (code == OK) conclude(predictor, &table, &judged);
     table_rows_close(&table);
     return code;
@@ -261,7 +281,6 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (argument_count == 0) return error_set(error, ERROR_USAGE, "predict: expected a " FILES_TAKEN);
     struct predictor *predictor = NULL;
     RETURN_IF(memory_array(&predictor, 1, "pictures", error));
-    predictor->files = argument_count;
     predictor->by = (enum ensemble_by)settings->combine;
     predictor->predictions = (struct predictions){.format = (enum predictions_format)settings->format,
                                                   .top = settings->top,
@@ -272,6 +291,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (code == OK) code = predict_files(predictor, arguments, argument_count, error);
     for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
     ensemble_close(&predictor->ensemble);
+    memory_free(predictor->head);
     memory_free(predictor);
     return code;
 }

@@ -128,7 +128,7 @@ int predictions_add(const struct predictions *predictions, const char *name, con
         print_cells(restored, probabilities, best);
         return best;
     }
-    if (name && predictions->named) {
+    if (predictions->named) {
         print_name(name);
         printf(": ");
     }

@@ -15,7 +15,10 @@ static bool is_carried(const struct csv_reader *reader, int cell) {
     return column < 0 || !column_is_feature(&reader->columns->at[column]);
 }
 
-static void carry_row(const struct csv_reader *reader, struct text *text) {
+/* `file`: what the column of the file's name has. */
+static void carry_row(const struct table_rows *rows, const char *file, struct text *text) {
+    const struct csv_reader *reader = &rows->reader;
+    if (rows->named) csv_add(text, file);
     for (int cell = 0; cell < reader->cells; cell++)
         if (is_carried(reader, cell)) csv_add(text, reader->rows.cells[cell]);
     text_add_bytes(text, "", 1);
@@ -25,11 +28,13 @@ static void carry_row(const struct csv_reader *reader, struct text *text) {
 static int carry_head(struct table_rows *rows, struct error *error) {
     const struct csv_reader *reader = &rows->reader;
     struct text text = text_growing(error);
-    if (reader->header)
-        carry_row(reader, &text);
-    else
+    if (reader->header) {
+        carry_row(rows, "file", &text);
+    } else {
+        if (rows->named) text_add(&text, "file,");
         for (int cell = 0; cell < reader->cells; cell++)
             if (is_carried(reader, cell)) text_add(&text, "%d,", cell + 1);
+    }
     text_add_bytes(&text, "", 1);
     rows->head = text.bytes;
     return text_end(&text);
@@ -38,10 +43,10 @@ static int carry_head(struct table_rows *rows, struct error *error) {
 /* --- rows --- */
 
 int table_rows_open(struct table_rows *rows, struct restored *restored, struct file_reader *file,
-                    bool carries, struct error *error) {
+                    bool carries, bool named, struct error *error) {
     struct csv_rows text = {0};
     const size_t row_bytes = (size_t)restored_numbers(restored) * sizeof(float);
-    *rows = (struct table_rows){.restored = restored, .carries = carries};
+    *rows = (struct table_rows){.restored = restored, .carries = carries, .named = named};
     rows->most = (int)(BATCH_BYTES / row_bytes < ROWS_MOST ? BATCH_BYTES / row_bytes : ROWS_MOST);
     if (rows->most < ROWS_LEAST) rows->most = ROWS_LEAST;
     int code = csv_rows_open_file(&text, file, 0, error);
@@ -76,7 +81,7 @@ static int read_rows(struct table_rows *rows, struct features *features, struct 
         rows->unseen +=
             columns_expand(columns, rows->cells, features->floats + (size_t)features->count * numbers);
         if (*label < 0 && is_labelled(&rows->reader)) add_stranger(rows, label);
-        if (rows->carries) carry_row(&rows->reader, &rows->carried);
+        if (rows->carries) carry_row(rows, rows->reader.rows.name, &rows->carried);
         features->count++;
     }
     rows->ended = !found;

@@ -14,6 +14,7 @@ struct table_rows {
     struct csv_reader reader;
     bool ended;   /* there are no more */
     bool carries; /* what the network does not take is carried along as text */
+    bool named;   /* and before it the name of the file */
     struct text
         carried;  /* of the rows in hand, cells of CSV each with a comma behind it, each row with a 0 */
     char *head;   /* the same of the names of these columns; owned */
@@ -28,7 +29,7 @@ struct table_rows {
 /* Takes the file, which is open and of which nothing has been read but its front, and stays the caller's.
  * Errors: ERROR_FILE: the table does not have the columns; what is wrong with it, or with the checkpoint. */
 int table_rows_open(struct table_rows *rows, struct restored *restored, struct file_reader *file,
-                    bool carries, struct error *error);
+                    bool carries, bool named, struct error *error);
 /* The next rows into `features`, which is closed by the caller; count 0: there are no more. */
 int table_rows_next(struct table_rows *rows, struct features *features, struct error *error);
 void table_rows_close(struct table_rows *rows); /* safe on a zeroed or half-open one */

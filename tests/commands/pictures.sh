@@ -138,8 +138,8 @@ pictures=$(for i in {1..15}; do echo digit-??.png; done)
 # shellcheck disable=SC2086
 good predict --checkpoint=digits --top=10 $pictures digits.csv digit-01.png
 { for i in {1..15}; do cat rows; done; cat rows; sed -n 2p rows; } >wanted
-sed 's/^digit-[0-9]*\.png: //' out | cmp -s - wanted ||
-    fail "many pictures: $(wc -l <out) lines, $(sed 's/^digit-[0-9]*\.png: //' out | diff - wanted |
+sed 's/^digit[^ ]*: //' out | cmp -s - wanted ||
+    fail "many pictures: $(wc -l <out) lines, $(sed 's/^digit[^ ]*: //' out | diff - wanted |
     head -n 3)"
 runs predict --checkpoint=digits --top=10 digit-00.png cut.png nowhere.png digit-01.png damaged.png \
     digit-02.png

@@ -96,9 +96,20 @@ ran 3 predict --checkpoint=run - <<<$'city,years\nWien,3'
 says 'trainer: standard input: row 1: found no column "age", expected the columns of training' err
 ran 3 predict --checkpoint=run - <<<'1,2,3,4,5,6'
 says 'trainer: standard input: row 1: found 6 cells, expected 2 as in training' err
-ran 2 predict --checkpoint=run --format=csv odd.csv odd.csv
-grep -qx 'trainer: odd.csv: a table among 2 files, expected one table, or pictures, with --format=csv' err ||
-    fail "two tables: $(cat err)"
+
+# Of several files each line begins with the name; the columns before the prediction are those of the first.
+ran 0 predict --checkpoint=run plain.csv bare.csv
+[ "$(grep -c '^plain.csv: Prediction is "' out) $(grep -c '^bare.csv: Prediction is "' out)" = "40 40" ] ||
+    fail "two tables: $(head -n 2 out)"
+says 'plain.csv: Accuracy: 1.0000 (40 of 40)' out
+ran 2 predict --checkpoint=run --format=csv odd.csv odd.csv mixed.csv
+[ "$(cut -d, -f1,2 out | tr '\n' ' ')" = "file,bought $(printf 'odd.csv,%s ' yes maybe '' yes maybe '')" ] ||
+    fail "two tables: $(cat out)"
+[ "$(grep -c '^trainer: odd.csv: Accuracy: 0' err)" -eq 2 ] || fail "two tables: $(cat err)"
+says 'trainer: mixed.csv: found the columns "file,note," before the prediction, expected "file,bought," '\
+'as of odd.csv, with --format=csv' err
+ran 3 predict --checkpoint=run --format=csv - <<<$'city,age\nWien,x'
+[ ! -s out ] || fail "a header without rows: $(cat out)"
 # Without a way to fill them in, missing cells are refused.
 ran 0 --quiet --dataset="csv:file=table.csv,columns=age,missing=drop" --model=softmax --epochs=1 \
     --devices=cpu:0 --out=dropped
