@@ -232,7 +232,9 @@ static int set_choice(const struct option *row, void *field, const char *owner, 
     int position = 0;
     for (const char *choice = row->choices;; position++) {
         const size_t length = strcspn(choice, "|");
-        if (strlen(value) == length && strncmp(value, choice, length) == 0) {
+        const char letter[2] = {row->letters ? row->letters[position] : '\0'};
+        if ((strlen(value) == length && strncmp(value, choice, length) == 0) ||
+            (*letter && strcmp(value, letter) == 0)) {
             memcpy(field, &position, sizeof position);
             return OK;
         }

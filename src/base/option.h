@@ -53,6 +53,7 @@ struct option {
     double least, most;   /* range of numbers, or of each size, both allowed; least == most: any */
     int sizes;            /* OPTION_SIZES: how many, at most */
     const char *choices;  /* OPTION_CHOICE */
+    const char *letters;  /* OPTION_CHOICE: in their order, characters that mean the same, or 0; NULL: none */
     const char *unit;     /* "examples", "s", ... or NULL; shown by --help */
     const char *help;     /* one line, lower case, no full stop; reads without the name */
     const char *value;    /* what stands for the value in --help, "DIR"; NULL: as the type has it */

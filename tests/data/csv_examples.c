@@ -255,6 +255,22 @@ static void check_split(const struct folder *folder) {
     CHECK(first_test[0] != first_test[2], "the seed changes nothing");
 }
 
+/* The separator by its name and by itself. */
+static void check_separators(const struct folder *folder) {
+    const char *const settings[] = {",separator=semicolon", ",separator=;", ",separator=\";\""};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct dataset set;
+        struct error error;
+        CHECK(open_texts(folder, &set, "1,2;3;a\n1,2;4;b\n", "1,2;3;a\n", settings[i], &error) == OK, "%s",
+              error.words);
+        CHECK(error.code != OK || set.train.features == 2, "%s: %d features", settings[i],
+              set.train.features);
+        dataset_close(&set);
+    }
+    check_dataset_error(folder, "1;a\n2;b\n", NULL, ",separator=x",
+                        "csv: separator=x: expected one of auto|");
+}
+
 /* Classes of one row are trained on, whatever the seed; many numbers are no classes. */
 static void check_rare(const struct folder *folder) {
     const char *const rare = "x,y\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n7,a\n8,b\n9,c\n10,d\n";
@@ -398,6 +414,7 @@ int main(void) {
         check_targets(&folder);
         check_split(&folder);
         check_rare(&folder);
+        check_separators(&folder);
         check_counting(&folder);
         check_dataset_errors(&folder);
         check_memory_failures(&folder);
