@@ -9,10 +9,21 @@
 
 enum { WINDOW_BYTES = 1 << 20 };
 
+const char CSV_UTF16[] = "found UTF-16, expected text in UTF-8 (iconv converts)";
+
+bool csv_is_utf16(const char *text, size_t bytes) {
+    if (bytes < 4) return false;
+    const bool marked = memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0;
+    return marked || (!text[0] && text[1] && !text[2] && text[3]) ||
+           (text[0] && !text[1] && text[2] && !text[3]);
+}
+
 static int check_bytes(const struct csv_rows *rows, const char *text, size_t bytes, size_t offset,
                        struct error *error) {
     const char *zero = bytes ? memchr(text, 0, bytes) : NULL;
     if (!zero) return OK;
+    if (offset == 0 && csv_is_utf16(text, bytes))
+        return error_set(error, ERROR_FILE, "%s: %s", rows->name, CSV_UTF16);
     return error_set(error, ERROR_FILE, "%s: found a 0 byte at offset %zu, expected text", rows->name,
                      offset + (size_t)(zero - text));
 }

@@ -28,6 +28,10 @@ struct csv_rows {
     int count, capacity;
 };
 
+/* Whether a text's beginning is UTF-16: it has the mark, or every other byte is 0. */
+bool csv_is_utf16(const char *text, size_t bytes);
+extern const char CSV_UTF16[]; /* the words for it, behind the file's name */
+
 /* Copies the text. Errors: ERROR_FILE: a 0 byte in it. */
 int csv_rows_open(struct csv_rows *rows, const char *name, const char *text, size_t bytes, char separator,
                   struct error *error);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../data/csv_rows.h"
 #include "../data/picture.h"
 #include "../data/standardize.h"
 #include "../data/whiten.h"
@@ -125,6 +126,8 @@ int features_is_picture(struct file_reader *file, bool *is_picture, struct error
     RETURN_IF(file_reader_look(file, &front, &bytes, error));
     *is_picture = picture_is(front, bytes) || picture_is_named(file->path);
     if (*is_picture && file->limit > PICTURE_MOST_BYTES) file->limit = PICTURE_MOST_BYTES;
+    if (!*is_picture && memchr(front, 0, bytes) && csv_is_utf16(front, bytes))
+        return error_set(error, ERROR_FILE, "%s: %s", file->path, CSV_UTF16);
     if (!*is_picture && (picture_other(front, bytes) || memchr(front, 0, bytes)))
         return refuse(file->path, picture_other(front, bytes), error);
     return OK;

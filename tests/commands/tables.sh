@@ -94,6 +94,8 @@ says 'trainer: odd.csv: labels that are not a class of the network count as wron
 tail -n 1 out | grep -Eq '^Accuracy: 0\.[05]000 \([01] of 2\)$' || fail "odd.csv: $(tail -n 1 out)"
 ran 3 predict --checkpoint=run - <<<$'city,years\nWien,3'
 says 'trainer: standard input: row 1: found no column "age", expected the columns of training' err
+ran 3 predict --checkpoint=run - < <(printf '\377\3761\0,\0002\0\n\0')
+says 'trainer: standard input: found UTF-16, expected text in UTF-8 (iconv converts)' err
 ran 3 predict --checkpoint=run - <<<'1,2,3,4,5,6'
 says 'trainer: standard input: row 1: found 6 cells, expected 2 as in training' err
 

@@ -335,6 +335,11 @@ static void check_errors(void) {
                 "f.csv: found label=0, expected the number of one of its 3 columns, 1 to 3, as it has no "
                 "header");
     check_error("1,2\0,a\n", 7, &last, ERROR_FILE, "f.csv: found a 0 byte at offset 3, expected text");
+    check_error("\xFF\xFE"
+                "1\0,\0a\0",
+                8, &last, ERROR_FILE, "f.csv: found UTF-16, expected text in UTF-8 (iconv converts)");
+    check_error("\0001\0,\0a\0\n", 8, &last, ERROR_FILE,
+                "f.csv: found UTF-16, expected text in UTF-8 (iconv converts)");
     static char wide[CSV_MAX_COLUMNS + 1];
     memset(wide, ',', sizeof wide);
     check_error(wide, sizeof wide, &last, ERROR_FILE, "f.csv: row 1: found more than 65536 cells");
