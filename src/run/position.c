@@ -28,9 +28,9 @@ static int check_batch(const struct run *run, const struct typed *typed, struct 
                          config->resume, config->batch, examples, name);
     if (!run->resumes && !typed->given.batch && config->batch_total == 0)
         return error_set(error, ERROR_USAGE,
-                         "%s: found %d training examples, expected at least the default batch of %d; "
+                         "%s: found %d training example%s, expected at least the default batch of %d; "
                          "--batch=N makes it smaller",
-                         name, examples, config->batch);
+                         name, examples, examples == 1 ? "" : "s", config->batch);
     return error_set(error, ERROR_USAGE, "--batch=%d: expected at most %d, the training examples of %s",
                      config->batch, examples, name);
 }

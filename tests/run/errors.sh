@@ -202,6 +202,7 @@ done <<'TABLE'
 2|cosine: end=2: expected 0 to 1|--schedule=cosine:end=2
 2|warmup=-1: expected 0|--schedule=constant:warmup=-1
 2|--batch=1438: expected at most 1437, the training examples of digits|--batch=1438
+2|digits: found 1 training example, expected at least the default batch of 32; --batch=N makes it smaller|--dataset=digits:take=1
 2|digits: found 20 training examples, expected at least the default batch of 32; --batch=N makes it smaller|--dataset=digits:take=20
 2|--batch=11: expected at most 10|--batch=11 --dataset=iris:take=10
 2|split.*1 examples? for 2 workers|--data-sharding=split --dataset=iris:take=1 --batch=1 --devices=cpu:0,cpu:1
