@@ -1,5 +1,6 @@
 /* trainer predict: the class of each row of a table or of a picture, with its probability; or its labels, or
  * its values. Where the table has the labels, also how many are right. */
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -188,6 +189,10 @@ static void conclude(struct predictor *predictor, const struct table_rows *table
                      const struct judged *judged) {
     const char *name = table->reader.rows.name;
     char line[PATH_BYTES + 100];
+    if (table_rows_scaled(table))
+        progress_warn(&predictor->progress,
+                      "%s: numbers from 0 to 1, but the network was trained on pixels from 0 to %.0f", name,
+                      round(1.0 / (double)predictor->restored->scale));
     if (table->unseen > 0)
         progress_warn(&predictor->progress, "%s: values that training did not have count as none: %ld cell%s",
                       name, table->unseen, table->unseen == 1 ? "" : "s");

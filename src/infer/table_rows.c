@@ -1,6 +1,8 @@
 /* Rows of a table to predict. */
 #include "table_rows.h"
 
+#include <math.h>
+
 #include "../base/csv.h"
 #include "../base/memory.h"
 #include "../data/csv_number.h"
@@ -88,6 +90,21 @@ static int read_rows(struct table_rows *rows, struct features *features, struct 
     return rows->carries ? text_end(&rows->carried) : OK;
 }
 
+static void look_at_numbers(struct table_rows *rows, const struct features *features) {
+    const size_t numbers = (size_t)features->count * (size_t)restored_numbers(rows->restored);
+    for (size_t i = 0; i < numbers; i++) {
+        const float number = features->floats[i];
+        if (number < rows->lowest) rows->lowest = number;
+        if (number > rows->highest) rows->highest = number;
+        rows->fractions = rows->fractions || number != truncf(number);
+    }
+}
+
+/* A dark picture may have no number above 1, but pixels of a file are whole. */
+bool table_rows_scaled(const struct table_rows *rows) {
+    return rows->restored->scale < 1.0f && rows->fractions && rows->lowest >= 0.0f && rows->highest <= 1.0f;
+}
+
 int table_rows_next(struct table_rows *rows, struct features *features, struct error *error) {
     const size_t numbers = (size_t)restored_numbers(rows->restored);
     *features = (struct features){0};
@@ -96,6 +113,7 @@ int table_rows_next(struct table_rows *rows, struct features *features, struct e
     if (rows->ended) return OK;
     RETURN_IF(memory_array(&features->floats, (size_t)rows->most * numbers, "rows of a table", error));
     RETURN_IF(read_rows(rows, features, error));
+    if (rows->restored->scale < 1.0f) look_at_numbers(rows, features);
     return features_prepare(features, rows->restored, rows->reader.rows.name, error);
 }
 

@@ -21,8 +21,10 @@ struct table_rows {
     int most;     /* rows at a time */
     int *labels;  /* [most] of the rows in hand: class, or one of those below; owned */
     float *cells; /* [features] a row, owned */
-    long unseen;  /* cells whose value training did not have */
-    long unknown; /* labels that are none of the classes */
+    float lowest, highest;          /* of the numbers read so far, as they are in the file */
+    bool fractions;                 /* some of them are between two whole ones */
+    long unseen;                    /* cells whose value training did not have */
+    long unknown;                   /* labels that are none of the classes */
     char stranger[CSV_SHOWN_BYTES]; /* the first of them, fit for a message */
 };
 
@@ -32,6 +34,9 @@ int table_rows_open(struct table_rows *rows, struct restored *restored, struct f
                     bool carries, bool named, struct error *error);
 /* The next rows into `features`, which is closed by the caller; count 0: there are no more. */
 int table_rows_next(struct table_rows *rows, struct features *features, struct error *error);
+/* Whether the rows so far are pixels from 0 to 1, where the network takes them from 0 to a white above that.
+ */
+bool table_rows_scaled(const struct table_rows *rows);
 void table_rows_close(struct table_rows *rows); /* safe on a zeroed or half-open one */
 
 #endif

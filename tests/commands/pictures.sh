@@ -207,6 +207,14 @@ mv out wanted
 good predict --checkpoint=small --top=10 small.png
 cmp -s out wanted || fail "digits: $(cat out) expected $(cat wanted)"
 
+# Pixels from 0 to 1, where training had them from 0 to 16; whole ones may be those of a dark picture.
+for number in 0.5 1 2.5; do
+    sed "s/\<16\>/$number/g" small.csv >dark.csv
+    runs predict --checkpoint=small dark.csv
+    [ "$(cat err)" = "$([ $number != 0.5 ] || echo 'trainer: dark.csv: numbers from 0 to 1, but the network '\
+'was trained on pixels from 0 to 16')" ] || fail "numbers of $number: $(cat err)"
+done
+
 # --- colour, standardized as in training ---
 train --dataset=csv:file=colours.csv,standardize=1 --model=mlp:hidden=10 --epochs=20 --out=colours
 good predict --checkpoint=colours --top=3 colour-rows.csv
