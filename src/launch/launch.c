@@ -82,10 +82,14 @@ static int find_port(const struct started *started, const struct config *setting
                      started->by, started->size, *port);
 }
 
+void launch_address(const char *host, int port, char out[LAUNCH_ADDRESS_BYTES]) {
+    snprintf(out, LAUNCH_ADDRESS_BYTES, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+}
+
 static int add_address(struct addresses *addresses, const char *host, int port, struct error *error) {
-    char text[ADDRESS_HOST_BYTES + 16];
-    const int bytes = snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
-    return addresses_add(addresses, text, (size_t)bytes, "hosts", ERROR_USAGE, error);
+    char text[LAUNCH_ADDRESS_BYTES];
+    launch_address(host, port, text);
+    return addresses_add(addresses, text, strlen(text), "hosts", ERROR_USAGE, error);
 }
 
 static int add_addresses(struct cluster *cluster, struct started *started, const struct config *settings,

@@ -21,7 +21,11 @@ typedef char *launch_variable(const char *name);
 int launch_resolve(struct cluster *out, const struct config *settings, launch_variable *variable,
                    struct error *error);
 
+enum { LAUNCH_ADDRESS_BYTES = ADDRESS_HOST_BYTES + 16 };
+
 bool launch_is_loopback(const char *host);
+/* "host:port", or "[::1]:port". */
+void launch_address(const char *host, int port, char out[LAUNCH_ADDRESS_BYTES]);
 /* The first of the ports of a job with this number, as many as any cluster on one machine wants. */
 int launch_port(uint64_t job);
 

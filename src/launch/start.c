@@ -13,6 +13,7 @@
 #include "../base/memory.h"
 #include "../base/rng.h"
 #include "../base/text.h"
+#include "../bridge/probe.h"
 #include "../record/lines.h"
 #include "../world/children.h"
 #include "launch.h"
@@ -23,6 +24,7 @@
 #define LEFT_S 0.3   /* for what it has said last to come, once it has ended */
 #define LEAVE_S 30.0 /* for all to end by themselves, once one has failed: checkpoints are written */
 #define END_S 5.0    /* after SIGTERM */
+#define ANSWER_S 2.0 /* for the leader to say how far it is, once a worker has failed */
 
 enum { COMMAND_WORDS = 32, WORDS_MOST = 1 << 20 };
 
@@ -37,10 +39,13 @@ struct start {
     char *words;     /* [word_bytes] of this command line, each ended by 0; owned */
     size_t word_bytes;
     char folder[PATH_BYTES], program[PATH_BYTES];
+    struct secret secret;
     char input[SECRET_DIGITS + 2]; /* the key, and the end of the line */
     int port;
+    struct world *world;
     struct children *children;
     struct lines out, err; /* what they print */
+    struct error lost;     /* the first worker that has failed while the others may go on */
     bool *ended;           /* [places.count] */
     int leader_code;       /* once the first has ended */
     bool ends;             /* since one has failed, or by Ctrl-C */
@@ -179,6 +184,31 @@ static bool tells_more(int code, const struct error *error) {
     return error->code == OK || (error->code == ERROR_PEER && is_own);
 }
 
+/* Whether the training has begun, as the leader says. Before that the run waits for every worker, and nobody
+ * starts this one again. */
+static bool has_begun(struct start *start) {
+    struct error ignored = {0};
+    char address[LAUNCH_ADDRESS_BYTES], words[PROBE_BYTES];
+    launch_address(start->places.host[0], start->port, address);
+    return secret_use(&start->secret, start->settings->insecure, start->world, &ignored) == OK &&
+           probe_host(start->world, address, ANSWER_S, words, &ignored) == OK && strstr(words, ", training");
+}
+
+/* Whether the run may be without this process, which has failed. Whether it really is (--on-loss=auto depends
+ * on the strategy), the leader knows: it goes on, or ends with an error that ends all. */
+static bool may_be_lost(struct start *start, int rank) {
+    const struct config *settings = start->settings;
+    const bool holds_weights =
+        rank == 0 || rank < settings->ps || (settings->ps == 0 && !settings->workers[0]);
+    if (start->ends || holds_weights || settings->on_loss == ON_LOSS_STOP) return false;
+    return start->ended[0] ? start->leader_code == OK : has_begun(start);
+}
+
+static void note_loss(struct start *start, const struct error *error) {
+    if (start->lost.code == OK) start->lost = *error;
+    lines_fit(&start->err, "trainer: %s; the others go on if the leader does", error->words);
+}
+
 /* How many still run. The first that fails is the error, unless another has failed by itself. */
 static int look(struct start *start, struct error *error) {
     int running = 0;
@@ -189,13 +219,18 @@ static int look(struct start *start, struct error *error) {
         running += !start->ended[rank];
         if (start->ended[rank] && rank == 0) start->leader_code = code;
         if (!start->ended[rank] || code == 0 || !tells_more(code, error)) continue;
-        *error = (struct error){0};
-        name_failure(start, rank, code, error);
+        struct error failure = {0};
+        name_failure(start, rank, code, &failure);
+        if (may_be_lost(start, rank))
+            note_loss(start, &failure);
+        else
+            *error = code == ERROR_PEER && start->lost.code != OK ? start->lost : failure;
     }
     return running;
 }
 
-static int wait_for_all(struct start *start, struct world *world, struct error *error) {
+static int wait_for_all(struct start *start, struct error *error) {
+    const struct world *world = start->world;
     struct child_line line;
     bool interrupted = false;
     double looked = world_now(world);
@@ -226,17 +261,16 @@ static int wait_for_all(struct start *start, struct world *world, struct error *
 }
 
 static int start_all(struct start *start, struct error *error) {
-    struct world *world = NULL;
-    RETURN_IF(world_open_threads(&world, error));
+    RETURN_IF(world_open_threads(&start->world, error));
     world_catch_interrupts();
     int code = OK;
     lines_open(&start->out, stdout, NULL);
     lines_open(&start->err, stderr, NULL);
     for (int rank = 0; rank < start->places.count && code == OK; rank++) code = start_one(start, rank, error);
-    if (code == OK) code = wait_for_all(start, world, error);
+    if (code == OK) code = wait_for_all(start, error);
     lines_close(&start->out, code != OK);
     lines_close(&start->err, code != OK);
-    world_close(world);
+    world_close(start->world);
     return code;
 }
 
@@ -245,13 +279,13 @@ static int start_all(struct start *start, struct error *error) {
 /* Where the processes are on several machines, one is made that nobody else ever has. */
 static int find_key(struct start *start, struct error *error) {
     const struct config *settings = start->settings;
-    struct secret secret;
+    struct secret *secret = &start->secret;
     bool apart = false;
-    RETURN_IF(secret_find(&secret, settings, start->variable(SECRET_VARIABLE), error));
+    RETURN_IF(secret_find(secret, settings, start->variable(SECRET_VARIABLE), error));
     for (int rank = 0; rank < start->places.count; rank++)
         apart = apart || !launch_is_loopback(start->places.host[rank]);
-    if (!secret.there && apart && !settings->insecure) RETURN_IF(secret_new(&secret, error));
-    if (secret.there && !secret.certificates.certificate) secret_text(&secret, start->input);
+    if (!secret->there && apart && !settings->insecure) RETURN_IF(secret_new(secret, error));
+    if (secret->there && !secret->certificates.certificate) secret_text(secret, start->input);
     strcat(start->input, "\n");
     return OK;
 }

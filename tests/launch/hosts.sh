@@ -1,7 +1,8 @@
 #!/bin/bash
 # --hosts: processes started over ssh, which a script plays that runs the command here. Their lines have the
 # host in front, the key goes by standard input and stands on no command line, one failure ends all with its
-# exit code, and nobody is left behind: neither after Ctrl-C nor when the one that has started them is killed.
+# exit code unless the run goes on without that process, and nobody is left behind: neither after Ctrl-C nor
+# when the one that has started them is killed.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -128,6 +129,16 @@ kill -9 "$(processes_with 'TRAINER_RANK=2|--out=killed' | tail -n 1)" # the last
 finish all
 [ $code -eq 137 ] || [ $code -eq 5 ] || fail "one was killed: exit code $code: $(tail -n 5 all.err)"
 all_are_gone "one was killed" killed
+
+# A worker that the strategy can be without ends nothing, and is no failure.
+start all "$TRAINER" $common --epochs=1000 --hosts=localhost:3 --ps=1 $(first_port) \
+    --out=lost --strategy=async-apply
+wait_until bash -c '[ -s lost/steps.csv ] && [ "$(wc -l <lost/steps.csv)" -gt 50 ]'
+kill -9 "$(processes_with 'TRAINER_RANK=2|--out=lost' | tail -n 1)"
+ends 0 all
+says all '^trainer: localhost\[2\]: process 2 was ended by signal 9; the others go on if the leader does$'
+says all '^localhost\[0\]: trainer: lost: worker 1 .*; the others go on'
+! grep -Eq 'left:|interrupted' all.err || fail "one was lost, and others ended: $(cat all.err)"
 
 endless_run interrupted
 signal INT all
