@@ -242,7 +242,7 @@ int remote_step(struct remote *remote, size_t until, size_t from, struct error *
     for (int h = 0; h < remote->count && code == OK && !remote->comes && remote->gradient && is_plain(remote);
          h++)
         code = remote_ask_why(remote, send_part(remote, h, from, error), error);
-    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
+    return remote_name_server(remote, code, error);
 }
 
 /* Each by itself: what one does not take is not to cut off what goes to the others. */
@@ -275,7 +275,7 @@ static int read_weights(struct remote *remote, struct request *request, float *w
 int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
                    struct finish *finish, struct error *error) {
     const int code = read_weights(remote, request, weights, over, finish, error);
-    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
+    return remote_name_server(remote, code, error);
 }
 
 bool remote_steps(const struct remote *remote) {
@@ -330,5 +330,5 @@ int remote_answer(struct remote *remote, float loss, const float *gradient, bool
                   struct error *error) {
     remote->behind = stepped && !remote->hosts[0].gives;
     const int code = send_answers(remote, loss, gradient, stepped, error);
-    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
+    return remote_name_server(remote, code, error);
 }

@@ -37,15 +37,15 @@ enum { FRAME_VERSION = 13, FRAME_HEADER_BYTES = 64 };
         row(WELCOME, "a welcome") /* host: all are there, this is how things stand */                        \
         row(FAILURE,                                                                                         \
             "a failure") /* either: the words of an error; the connection ends; flags: or not yet */         \
-        row(NEXT, "a batch's number") /* leader to worker to followers; flags: enum next */                  \
-        row(WEIGHTS, "weights")       /* host: of its slice */                                               \
-        row(GRADIENT, "a gradient")   /* worker: of the host's slice */                                      \
-        row(HEARTBEAT, "a heartbeat") /* host: still there; words, or nothing else to say */                 \
-        row(GO, "a go")               /* leader to follower: the next segment begins */                      \
-        row(FETCH, "a fetch")         /* leader to follower: tallies and slice, once all are paused */       \
-        row(TALLIES, "tallies")       /* follower: what its shards have counted */                           \
-        row(SLICE, "a slice")         /* either of them: weights and optimizer state */                      \
-        row(GOODBYE, "a goodbye")     /* host: this was the last frame */                                    \
+        row(NEXT, "a batch's number")       /* leader to worker to followers; flags: enum next */            \
+        row(WEIGHTS, "weights")             /* host: of its slice */                                         \
+        row(GRADIENT, "a gradient")         /* worker: of the host's slice */                                \
+        row(HEARTBEAT, "a heartbeat")       /* host: still there; words, or nothing else to say */           \
+        row(GO, "the signal to go on")      /* leader to follower: the next segment begins */                \
+        row(FETCH, "a request for weights") /* leader to follower: tallies and slice, once all are paused */ \
+        row(TALLIES, "tallies")             /* follower: what its shards have counted */                     \
+        row(SLICE, "a slice")               /* either of them: weights and optimizer state */                \
+        row(GOODBYE, "a goodbye")           /* host: this was the last frame */                              \
         row(CONFIG, "the settings") /* host: what this run is, for the worker to build; flags: a session */  \
         row(READY, "a ready")       /* worker: it is built; its fingerprint; flags: that session */          \
         row(JOIN, "a lane's hello") /* a lane that joins a sweep: who I am (lane_terms.h) */                 \

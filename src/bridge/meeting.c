@@ -290,7 +290,7 @@ int remote_open(struct remote *remote, const struct remote_settings *settings, s
     RETURN_IF(memory_array(&remote->transfers, remote->count, "parameter servers", error));
     RETURN_IF(memory_array(&remote->sends, remote->count, "parameter servers", error));
     const int code = open_hosts(remote, error);
-    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
+    return code == ERROR_PEER ? remote_name_server(remote, code, error) : code;
 }
 
 /* The slices lie one after the other, and all hosts mean the same place in the roster. */
@@ -326,5 +326,5 @@ static int get_ready(struct remote *remote, const struct fingerprint *fingerprin
 
 int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error) {
     const int code = get_ready(remote, fingerprint, error);
-    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
+    return code == ERROR_PEER ? remote_name_server(remote, code, error) : code;
 }

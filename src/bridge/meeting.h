@@ -13,6 +13,8 @@ int remote_read_finish(struct remote *remote, struct remote_host *host, struct f
                        struct error *error);
 /* A connection has failed. Mostly the other end has said why, or another host says it, the leader first. */
 int remote_ask_why(struct remote *remote, int code, struct error *error);
+/* Puts in front of an error what a host is called: "the process 127.0.0.1:2222: ...". */
+int remote_name_server(const struct remote *remote, int code, struct error *error);
 /* Waits for the first byte of a host; where this worker has nothing in hand that the hosts do not have.
  * *left: it was asked to leave, and has. */
 int remote_await_or_leave(struct remote *remote, int host, const char *what, bool *left, struct error *error);

@@ -31,6 +31,16 @@ int remote_read_finish(struct remote *remote, struct remote_host *host, struct f
     return finish_get(finish, &reader, peer, error);
 }
 
+int remote_name_server(const struct remote *remote, int code, struct error *error) {
+    return code == OK || remote->repeats ? code : error_prefix(error, "the %s ", remote->server);
+}
+
+static int repeat_end(struct remote *remote, const struct remote_host *host, const struct finish *finish,
+                      struct error *error) {
+    remote->repeats = finish->code == ERROR_PEER;
+    return finish_repeat(finish, endpoint_name(host->endpoint), error);
+}
+
 /* A frame that is not the awaited one: the end of the training, with its message; or nonsense. */
 int remote_read_end(struct remote *remote, struct remote_host *host, struct error *error) {
     const char *peer = endpoint_name(host->endpoint);
@@ -44,7 +54,7 @@ int remote_read_end(struct remote *remote, struct remote_host *host, struct erro
     case FRAME_GOODBYE:
         RETURN_IF(remote_read_finish(remote, host, &finish, error));
         remote->over = remote->over || (host == remote->hosts && finish.code != ERROR_PEER);
-        return error_set(error, ERROR_PEER, "%s ended: %s", peer, finish.words);
+        return repeat_end(remote, host, &finish, error);
     default:
         return error_set(error, ERROR_PEER, "%s: an unexpected frame, %s", peer,
                          frame_type_words(host->header.type));
@@ -149,7 +159,7 @@ static int look_at(struct remote *remote, struct remote_host *host, struct error
         RETURN_IF(remote_read_finish(remote, host, &finish, error));
         host->done = finish.code == OK;
         if (host->done) return OK;
-        return error_set(error, ERROR_PEER, "%s ended: %s", endpoint_name(host->endpoint), finish.words);
+        return repeat_end(remote, host, &finish, error);
     }
     if (!ended && !(speaks && header.type == FRAME_FAILURE)) return OK;
     if (count > 0 && read_last(remote, host, error)) return error->code;
@@ -183,7 +193,7 @@ int remote_look(struct remote *remote, struct error *error) {
         remote->beaten_s = now;
         code = beat_others(remote, -1, error);
     }
-    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
+    return remote_name_server(remote, code, error);
 }
 
 /* Not while it has stepped copies that nobody else has. */
@@ -295,7 +305,7 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
 int remote_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                 struct error *error) {
     const int code = read_next(remote, next, number, over, finish, error);
-    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
+    return remote_name_server(remote, code, error);
 }
 
 void remote_fail(struct remote *remote, const struct error *why) {

@@ -72,6 +72,7 @@ struct remote {
     bool behind;         /* it has stepped them since it gave them back */
     bool left;           /* it has told the hosts that it goes */
     bool over;           /* the leader has ended the run, or a host refuses this worker for good */
+    bool repeats;        /* the error is a host's words on a process that it has lost, which name that one */
     struct typed agreed; /* the settings of the run, as the leader has told them */
     const struct fingerprint *built; /* once this worker is ready; borrowed */
     double deadline, beaten_s;

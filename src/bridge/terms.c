@@ -315,6 +315,11 @@ int finish_get(struct finish *finish, struct frame_reader *reader, const char *p
     return frame_get_end(reader, "a goodbye", peer, error);
 }
 
+int finish_repeat(const struct finish *finish, const char *who, struct error *error) {
+    if (finish->code == ERROR_PEER) return error_set(error, ERROR_PEER, "%s", finish->words);
+    return error_set(error, ERROR_PEER, "%s ended: %s", who, finish->words);
+}
+
 /* --- what must be alike --- */
 
 /* Who is compared, in words. */

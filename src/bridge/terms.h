@@ -126,6 +126,9 @@ int next_read(struct endpoint *endpoint, const struct frame_header *header, enum
               int *examples, double timeout_s, struct error *error);
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
+/* That a process, `who`, has not ended well. Where it has lost another, only that one is named: who tells of
+ * it may be a mirrored process's own other half. Errors: ERROR_PEER. */
+int finish_repeat(const struct finish *finish, const char *who, struct error *error);
 
 /* Whether what a peer was given is what the host has; `us` and `peer` are their names in messages. Errors:
  * ERROR_PEER, with both values of the first that differs. */

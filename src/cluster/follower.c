@@ -68,9 +68,11 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
     RETURN_IF(finish_get(&led->finish, &reader, name, error));
     if (led->finish.code == OK) return OK;
     if (led->finish.code != ERROR_PEER) atomic_store(&led->members->settings.session->over, true);
-    const bool wanted = led->asked && led->finish.code == ERROR_INTERRUPTED;
-    return error_set(error, wanted ? ERROR_INTERRUPTED : ERROR_PEER, "the %s 0 (%s) ended: %s",
-                     cluster_server(led->cluster), name, led->finish.words);
+    char leader[300];
+    snprintf(leader, sizeof leader, "the %s 0 (%s)", cluster_server(led->cluster), name);
+    finish_repeat(&led->finish, leader, error);
+    if (led->asked && led->finish.code == ERROR_INTERRUPTED) error->code = ERROR_INTERRUPTED;
+    return error->code;
 }
 
 static int name_leader(const struct led_run *led, int code, struct error *error) {
@@ -137,8 +139,8 @@ static int read_header(struct led_run *led, struct frame_header *header, struct 
     do {
         RETURN_IF(await_leader(led, most_s, !led->begun, error));
         RETURN_IF(name_leader(led,
-                              frame_read_header(led->members->host.leader, "a word of the leader", UINT64_MAX,
-                                                header, config->timeout_s, error),
+                              frame_read_header(led->members->host.leader, "the leader's next message",
+                                                UINT64_MAX, header, config->timeout_s, error),
                               error));
         if (header->type == FRAME_HEARTBEAT && (led->begun || header->bytes > 0))
             return name_leader(

@@ -111,8 +111,9 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
     if (finish->left) progress_say(&run->progress, "left, as it was asked to");
     if (finish->code == OK) return OK;
     if (finish->code != ERROR_PEER) atomic_store(&run->session->over, true);
-    return error_set(error, ERROR_PEER, "the %s %s ended: %s", cluster_server(run->cluster),
-                     run->cluster->ps.list[0].text, finish->words);
+    char leader[300];
+    snprintf(leader, sizeof leader, "the %s %s", cluster_server(run->cluster), run->cluster->ps.list[0].text);
+    return finish_repeat(finish, leader, error);
 }
 
 /* false: a device of a group hangs, and may still use any of it. */

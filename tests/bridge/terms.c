@@ -468,6 +468,18 @@ static void check_tallies(void) {
     close_wire(&wire);
 }
 
+/* Whoever has lost another tells of that one, not of itself. */
+static void check_repeated(void) {
+    struct finish finish = {.code = ERROR_PEER, .words = "worker 1 (x): the connection was closed"};
+    struct error error = {0};
+    CHECK(finish_repeat(&finish, "the process x", &error) == ERROR_PEER, "code %d", error.code);
+    CHECK(strcmp(error.words, finish.words) == 0, "%s", error.words);
+    error = (struct error){0};
+    finish = (struct finish){.code = ERROR_INTERRUPTED, .words = "interrupted"};
+    CHECK(finish_repeat(&finish, "the process x", &error) == ERROR_PEER, "code %d", error.code);
+    CHECK(strcmp(error.words, "the process x ended: interrupted") == 0, "%s", error.words);
+}
+
 /* What starts a segment, or asks for its results, comes once. */
 static int receive_turn(struct wire *wire, enum frame_type type, uint64_t turn, uint8_t got[3]) {
     struct frame_header header;
@@ -487,7 +499,7 @@ static void check_turns(void) {
     CHECK(receive_turn(&wire, FRAME_FETCH, 12, got) == OK && memcmp(got, sent, 3) == 0, "%s",
           wire.error.words);
     CHECK(receive_turn(&wire, FRAME_FETCH, 13, got) == ERROR_PEER &&
-              strstr(wire.error.words, "a fetch of turn 12, expected turn 13"),
+              strstr(wire.error.words, "a request for weights of turn 12, expected turn 13"),
           "%s", wire.error.words);
     CHECK(turn_send(wire.near, FRAME_GO, 1, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(receive_turn(&wire, FRAME_FETCH, 1, got) == ERROR_PEER, "a go is no fetch");
@@ -510,6 +522,7 @@ int main(void) {
     for (int count = 1; count <= STATE_VECTORS; count++) check_slice(count);
     check_version();
     check_tallies();
+    check_repeated();
     check_turns();
     return check_end();
 }

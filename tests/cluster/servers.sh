@@ -514,6 +514,10 @@ for strategy in sync async-lockfree; do
         ends 5 $others
         in_time "mirrored $strategy, killed $victim" $soon
         others_are_named "$(mirrored $victim)" $others
+        # Whoever is there still is not said to have ended, least of all by itself.
+        for name in $others; do
+            ! grep -H ' ended: ' "$name.err" || fail "mirrored $strategy, killed $victim: another is named"
+        done
         without_ps "killed $victim"
     done
 done
