@@ -54,7 +54,9 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
     memcpy(name, typed, length);
     name[length] = '\0';
     const struct option *row = option_find(rows, name);
-    const struct option *shared = row == NULL ? option_find(line->command->shared_options, name) : NULL;
+    const bool known = row != NULL || find_negated(rows, name) != NULL;
+    const struct option *shared = known ? NULL : option_find(line->command->shared_options, name);
+    if (!known && shared == NULL) shared = find_negated(line->command->shared_options, name);
     if (shared != NULL)
         return error_set(error, ERROR_USAGE, "%s: takes no --%s: %s", line->command->plugin.name,
                          shared->name, command_refusal(line->command, shared->name)->why);

@@ -69,7 +69,14 @@ static const struct refusal refused[] = {
     {"ps-hosts", "machines take part in a sweep by --join"},
     {"worker-hosts", "machines take part in a sweep by --join"},
     {"cluster", "machines take part in a sweep by --join"},
+    {"hosts", "machines take part in a sweep by --join"},
+    {"ps", "machines take part in a sweep by --join"},
     {"workers", "machines take part in a sweep by --join"},
+    {"port", "machines take part in a sweep by --join"},
+    {"launcher", "machines take part in a sweep by --join"},
+    {"ssh", "machines take part in a sweep by --join"},
+    {"overlap", "machines take part in a sweep by --join"},
+    {"restart-wait", "a sweep that was killed goes on by --resume"},
     {0},
 };
 
