@@ -76,7 +76,7 @@ struct remote {
     struct typed agreed; /* the settings of the run, as the leader has told them */
     const struct fingerprint *built; /* once this worker is ready; borrowed */
     double deadline, beaten_s;
-    bool said;
+    double say_s; /* when it may say again that the leader is missing */
     /* Hears the hosts while the caller builds; `heard` is why that ended. */
     struct world_thread *attending;
     struct event enough;

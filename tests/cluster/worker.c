@@ -280,7 +280,8 @@ static void check_comes_again(void) {
     listener_close(worker.listeners[0]);
 }
 
-/* The leader, which has sent its weights, ends while another host is waited for: its reason is the one. */
+/* The leader, which has sent its weights, ends while another host is waited for: its reason is the one, and
+ * names by itself who was lost. */
 static void check_last_words(void) {
     static const uint8_t weights[REQUEST_BYTES + CUT * sizeof(float)];
     static struct worker worker;
@@ -300,7 +301,7 @@ static void check_last_words(void) {
     endpoint_close(worker.hosts[0]);
     worker.hosts[0] = NULL;
     CHECK(remote_weights(&worker.remote, &request, got, &over, &finish, &worker.error) == ERROR_PEER &&
-              strstr(worker.error.words, "ended: because"),
+              strcmp(worker.error.words, "because") == 0,
           "%s", worker.error.words);
     close_worker(&worker);
 }
@@ -340,10 +341,59 @@ static void check_leaves(int silent) {
     close_worker(&worker);
 }
 
+/* --- a leader that does not come --- */
+
+struct absence {
+    struct world *world;
+    int said;
+    struct error error;
+};
+
+static void count_said(void *argument, const char *words) {
+    struct absence *absence = argument;
+    CHECK(strcmp(words, "waiting for the parameter server 0 (127.0.0.1:2222)") == 0, "said: %s", words);
+    absence->said++;
+}
+
+static void absence_body(void *argument) {
+    struct absence *absence = argument;
+    static const struct hello hello = {.devices = 1};
+    static struct address list[1] = {{.text = "127.0.0.1:2222"}};
+    const struct addresses hosts = {.list = list, .count = 1};
+    struct remote remote = {0};
+    const struct remote_settings settings = {.world = absence->world,
+                                             .hosts = &hosts,
+                                             .server = "parameter server",
+                                             .hello = &hello,
+                                             .start_s = 21.0,
+                                             .timeout_s = 1.0,
+                                             .beat_s = 0.3,
+                                             .say = count_said,
+                                             .argument = absence};
+    remote_open(&remote, &settings, &absence->error);
+    remote_close(&remote);
+}
+
+/* It is said every few seconds, in simulated time here. */
+static void check_absent_leader(void) {
+    struct absence absence = {0};
+    struct world_thread *thread = NULL;
+    struct error error = {0};
+    CHECK(world_open_simulated(&absence.world, 1, &error) == OK &&
+              world_spawn(absence.world, "worker", NULL, absence_body, &absence, &thread, &error) == OK,
+          "%s", error.words);
+    world_join(thread);
+    CHECK(absence.said == 4, "said %d times in 21 s, expected 4: after one second, then every five",
+          absence.said);
+    CHECK(absence.error.code == ERROR_PEER, "ended with %d: %s", absence.error.code, absence.error.words);
+    world_close(absence.world);
+}
+
 int main(void) {
     struct error error = {0};
     CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
     if (!world) return check_end();
+    check_absent_leader();
     check_slices();
     check_timeout();
     check_last_words();
