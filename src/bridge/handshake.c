@@ -232,6 +232,16 @@ static void say_upgrade(const struct host *host, const struct endpoint *endpoint
         host->settings.say(host->settings.argument, words);
 }
 
+/* What is compared before anybody has a place: by the place that it asks for, as its user knows it. */
+static int check_alike(const struct host *host, const struct hello *hello, const char *peer,
+                       struct error *error) {
+    char name[100];
+    snprintf(name, sizeof name, "worker %d (%.50s)", hello->task, peer);
+    if (hello->leader) snprintf(name, sizeof name, "%.90s", peer);
+    RETURN_IF(programs_agree(hello->program, our_name(host), name, error));
+    return settings_agree(host->settings.config, &hello->agreed, our_name(host), name, error);
+}
+
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
 static int receive_peer(struct host *host, struct guest *guest, struct error *error) {
     struct hello *hello = &host->hello;
@@ -253,8 +263,7 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
     }
     if (is_ours) drop_gone(host);
     if (code == OK) code = check_link(host, endpoint, &why);
-    if (code == OK) code = programs_agree(hello->program, our_name(host), name, &why);
-    if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
+    if (code == OK) code = check_alike(host, hello, name, &why);
     if (code == OK)
         code = hello->leader ? check_leader(host, hello, name, &flags, &why)
                              : check_worker(host, hello, name, &flags, &why);

@@ -217,7 +217,8 @@ refused() { # pattern, options of a worker 1 that is another...
 }
 refused '--model mlp:hidden=21, .* has mlp:hidden=20' \
     --dataset=digits:take=320 --batch=16 --model=mlp:hidden=21
-refused '--batch 8, .* has 16' --dataset=digits:take=320 --batch=8 --model=mlp:hidden=20
+refused "worker 1 \\($came_from\\) has --batch 8, the parameter server has 16" \
+    --dataset=digits:take=320 --batch=8 --model=mlp:hidden=20
 refused '--dataset digits:take=300.* has digits:take=320' \
     --dataset=digits:take=300 --batch=16 --model=mlp:hidden=20
 start again "$TRAINER" --job=worker --task=0 $hosts $short --devices=cpu:0,cpu:1 --start-timeout=1

@@ -224,7 +224,7 @@ if [ -n "$own" ]; then
     start_worker 0 --batch=8 --insecure
     ends 5 w0
     says w0 "the parameter server $own:$port refuses: its log says why\$"
-    wait_until grep -q "refused: $own:[0-9]* has --batch 8, the parameter server has 16" ps.err
+    wait_until grep -q "refused: worker 0 ($own:[0-9]*) has --batch 8, the parameter server has 16" ps.err
     start_worker 0 --insecure
     ends 0 ps w0
 fi
