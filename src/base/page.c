@@ -3,15 +3,24 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { WORDS_BYTES = 6000, COMMAND_INDENT = 2, CONTINUED_INDENT = 4 };
 
+/* Where another process prints what this one says on a terminal, it tells what it has left for that. */
+static int columns_elsewhere(void) {
+    const char *told = getenv(PAGE_VARIABLE);
+    const long columns = told ? strtol(told, NULL, 10) : 0;
+    return columns > 0 && columns <= USHRT_MAX ? (int)columns : PAGE_COLUMNS;
+}
+
 int page_columns(FILE *file) {
     struct winsize size = {0};
-    return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : PAGE_COLUMNS;
+    if (ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 1) return size.ws_col;
+    return columns_elsewhere();
 }
 
 struct page page_on(FILE *file) {

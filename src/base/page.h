@@ -7,13 +7,15 @@
 #include "text.h"
 
 enum { PAGE_COLUMNS = 80, PAGE_COLUMNS_LEAST = 40 };
+#define PAGE_VARIABLE "TRAINER_COLUMNS" /* instead of PAGE_COLUMNS: --hosts tells it those that it starts */
 
 struct page {
     FILE *file;  /* borrowed */
     int columns; /* a line is at most so long, unless a single word is longer */
 };
 
-/* The columns of the terminal behind the file; PAGE_COLUMNS where there is none. */
+/* The columns of the terminal behind the file; PAGE_COLUMNS, or as PAGE_VARIABLE says, where there is none.
+ */
 int page_columns(FILE *file);
 
 /* As wide as page_columns says, but at least PAGE_COLUMNS_LEAST. */

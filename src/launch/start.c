@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../base/memory.h"
+#include "../base/page.h"
 #include "../base/rng.h"
 #include "../base/text.h"
 #include "../bridge/probe.h"
@@ -26,7 +27,9 @@
 #define END_S 5.0    /* after SIGTERM */
 #define ANSWER_S 2.0 /* for the leader to say how far it is, once a worker has failed */
 
-enum { COMMAND_WORDS = 32, WORDS_MOST = 1 << 20 };
+#define NAME_END ": " /* between a process's name and what it says */
+
+enum { COMMAND_WORDS = 32, WORDS_MOST = 1 << 20, NAME_BYTES = ADDRESS_HOST_BYTES + 16 };
 
 /* Each is harder than the one before. */
 enum measure { ASK_LEADER, ASK_ALL, END_ALL, KILL_ALL };
@@ -53,6 +56,20 @@ struct start {
     double end_s;          /* the world's time when it is due */
 };
 
+/* --- who they are --- */
+
+/* The host; where it has several processes with the place among them: "b[1]". */
+static void name_child(const struct start *start, int rank, char out[NAME_BYTES]) {
+    const char *host = start->places.host[rank];
+    int before = 0, all = 0;
+    for (int r = 0; r < start->places.count; r++) {
+        if (strcmp(start->places.host[r], host) != 0) continue;
+        if (r < rank) before++;
+        all++;
+    }
+    snprintf(out, NAME_BYTES, all > 1 ? "%s[%d]" : "%s", host, before);
+}
+
 /* --- what is started --- */
 
 static int own_command(struct start *start, struct error *error) {
@@ -77,16 +94,26 @@ static void add_quoted(struct text *text, const char *word) {
     text_add(text, "'");
 }
 
+/* Columns that the name in front of its lines leaves of a terminal; 0: there is none. */
+static int columns_of(const struct start *start, int rank) {
+    char name[NAME_BYTES];
+    const int columns = lines_columns(&start->out);
+    name_child(start, rank, name);
+    return columns > 0 ? columns - (int)strlen(name) - (int)strlen(NAME_END) : 0;
+}
+
 /* cd FOLDER && exec env TRAINER_RANK=2 ... PROGRAM --hosts=a,b ... */
 static int command_of(const struct start *start, int rank, char **out, struct error *error) {
     struct text text = text_growing(error);
     const char *data = start->variable("TRAINER_DATA");
+    const int columns = columns_of(start, rank);
     text_add(&text, "cd ");
     add_quoted(&text, start->folder);
     text_add(&text, " && exec env TRAINER_RANK=%d TRAINER_SIZE=%d TRAINER_PORT=%d %s=-", rank,
              start->places.count, start->port, SECRET_VARIABLE);
     if (data) text_add(&text, " TRAINER_DATA=");
     if (data) add_quoted(&text, data);
+    if (columns > 0) text_add(&text, " %s=%d", PAGE_VARIABLE, columns);
     text_add(&text, " ");
     add_quoted(&text, start->program);
     const char *word = start->words, *end = start->words + start->word_bytes;
@@ -121,29 +148,17 @@ static int start_one(struct start *start, int rank, struct error *error) {
 
 /* --- what is said --- */
 
-/* The host; where it has several processes with the place among them: "b[1]". */
-static void name_child(const struct start *start, int rank, char *out, size_t bytes) {
-    const char *host = start->places.host[rank];
-    int before = 0, all = 0;
-    for (int r = 0; r < start->places.count; r++) {
-        if (strcmp(start->places.host[r], host) != 0) continue;
-        if (r < rank) before++;
-        all++;
-    }
-    snprintf(out, bytes, all > 1 ? "%s[%d]" : "%s", host, before);
-}
-
 static void print_line(struct start *start, const struct child_line *line) {
     struct lines *lines = line->error ? &start->err : &start->out;
-    char name[ADDRESS_HOST_BYTES + 16];
-    name_child(start, line->child, name, sizeof name);
-    lines_fit(lines, "%s: %s", name, line->text);
+    char name[NAME_BYTES];
+    name_child(start, line->child, name);
+    lines_fit(lines, "%s" NAME_END "%s", name, line->text);
     lines_flush(lines);
 }
 
 static int name_failure(const struct start *start, int rank, int code, struct error *error) {
-    char name[ADDRESS_HOST_BYTES + 16];
-    name_child(start, rank, name, sizeof name);
+    char name[NAME_BYTES];
+    name_child(start, rank, name);
     if (code == 255)
         return error_set(error, code, "%s: process %d was not started, or its connection broke (ssh: 255)",
                          name, rank);

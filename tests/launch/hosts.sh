@@ -100,6 +100,10 @@ lines = shown.decode().splitlines()
 wide = [line for line in lines if len(line) > 60]
 if code != 0 or wide or not any(line.startswith("localhost[1]: trainer: worker ") for line in lines):
     sys.exit(f"exit code {code}, lines of more than 60 columns: {wide}, of: {lines}")
+# What a process has divided by itself fits: it knows how much is left for it.
+first = [line.startswith("localhost[0]: mlp:") for line in lines].index(True)
+if not (lines[first + 1] + ":").startswith("localhost["):
+    sys.exit(f"divided twice: {lines[first:first + 3]}")
 PYTHON
 python3 narrow.py "$TRAINER" $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --out=narrow \
     >look.out 2>&1 || fail "--hosts on a terminal: $(cat look.out)"
