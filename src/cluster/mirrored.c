@@ -120,7 +120,7 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
 static void say_where(const struct server_half *server) {
     struct progress progress;
     progress_open(&progress, stderr, false);
-    progress_say(&progress, "the model is in %s", server->result->config.out);
+    progress_say(&progress, "the model is %s/model.safetensors", server->result->config.out);
 }
 
 /* Of a launcher's processes each has one GPU, for both halves. */

@@ -428,9 +428,11 @@ same_results w0 w1
 rm -rf run
 mv "$(sed -n 's/^logs, model and checkpoint go to //p' w0.out)" run ||
     fail "TF_CONFIG: the chief did not say where the model is"
-copy=$(sed -n 's/^trainer: the model is in //p' w1.err)
-[ -d "$copy" ] || copy=run/worker-1
-same_weights "TF_CONFIG" run "$copy"
+copy=$(sed -n 's/^trainer: the model is \(.*\.safetensors\)$/\1/p' w1.err)
+[ -n "$copy" ] || fail "TF_CONFIG: worker 1 did not say where its model is: $(cat w1.err)"
+[ -e "$copy" ] || copy=run/worker-1/model.safetensors
+"$TRAINER" evaluate --checkpoint="$copy" >out 2>err || fail "TF_CONFIG: what worker 1 has named: $(cat err)"
+same_weights "TF_CONFIG" run "${copy%/model.safetensors}"
 summary_is "TF_CONFIG" '(steps, examples, strategy, workers)' "(600, 19200, 'sync', 2)"
 without_ps "TF_CONFIG"
 says w1 "^trainer: worker 1 of 2, with 1 device, mirrored; the leader is 127.0.0.1:$port\$"
