@@ -27,6 +27,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = {"mlp:hidden=100": "MLP, 79,510 parameters", "mlp:hidden=1275": "MLP, 1,013,635 parameters"}
 NEXT, WEIGHTS, GRADIENT = 64 + 64, 64 + 64, 64 + 64  # bytes of a frame without its floats
+BEAT, BEATS = 64, 64  # bytes of a sign of life; so many of them are no surprise where cores are busy
 
 
 def free_ports(count):
@@ -82,6 +83,12 @@ def formula(model, summary, workers):
     return steps * (WEIGHTS + 4 * floats) + (steps + pauses + empty) * NEXT, steps * (GRADIENT + 4 * floats)
 
 
+def as_formula(found, expected):
+    """Whether the bytes each way are the expected ones, and whole signs of life, a few at most."""
+    extra = [f - e for f, e in zip(found, expected)]
+    return all(0 <= e <= BEAT * BEATS and e % BEAT == 0 for e in extra)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -120,9 +127,10 @@ def main():
                         speeds[name].append(summary["examples_per_s"])
                         if servers == 1:
                             found = summary["wire_sent"], summary["wire_received"]
-                            if found != formula(model, summary, 2):
+                            expected = formula(model, summary, 2)
+                            if not as_formula(found, expected):
                                 sys.exit(f"{model}, {strategy}: {found} bytes on the wire, expected "
-                                         f"{formula(model, summary, 2)}")
+                                         f"{expected} and at most {BEATS} signs of life of {BEAT} bytes")
                             bytes_a_step = sum(found) / summary["steps"]
             medians = {name: statistics.median(s) for name, s in speeds.items()}
             first = next(iter(speeds))

@@ -47,6 +47,13 @@ if [ -x "$BUILD/bench/gpu_exchange" ] && STANDIN_GPUS=1 "$TRAINER" devices | gre
         grep -q nesterov "$scratch/out" ||
         fail "gpu_operations with a call that fails: exit code $code: $(cat "$scratch/out")"
 fi
+# Bytes on the wire are as the formula says; signs of life may be among them, and nothing else.
+(cd "$root/bench" && python3 -c '
+from cluster import as_formula
+assert as_formula((1000, 2000), (1000, 2000)) and as_formula((1000, 2128), (1000, 2000))
+assert not as_formula((1000, 2001), (1000, 2000)) and not as_formula((936, 2000), (1000, 2000))
+assert not as_formula((1000, 9000), (1000, 2000))') >"$scratch/out" 2>&1 ||
+    fail "cluster.py, bytes on the wire: $(cat "$scratch/out")"
 for source in "$root"/bench/*.c "$root"/bench/*.cu; do
     name=$(basename "${source%.*}")
     [[ $name == gpu_* && $gpus -eq 0 ]] || [[ " $ran " == *" $name "* ]] ||
