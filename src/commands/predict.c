@@ -293,6 +293,8 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     int code = ensemble_open(&predictor->ensemble, settings->checkpoint,
                              settings->kernels == KERNELS_REFERENCE, error);
     predictor->predictions.restored = predictor->restored = predictor->ensemble.members;
+    if (code == OK && predictor->by == ENSEMBLE_VOTE && !predictor->ensemble.listed)
+        progress_warn_of("--combine=vote does nothing for a single network");
     if (code == OK) code = predict_files(predictor, arguments, argument_count, error);
     for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
     ensemble_close(&predictor->ensemble);

@@ -63,17 +63,27 @@ static int work(const struct typed *typed, const struct cluster *cluster, struct
     return code;
 }
 
-/* Of links, where there are none. */
+/* Of links and addresses, where there are none. */
 static void say_idle(const struct given *given) {
-    const bool certificates = given->tls_cert || given->tls_key || given->tls_ca;
-    const char *name = given->secret_file ? "--secret-file"
-                       : certificates     ? "--tls-cert"
-                       : given->insecure  ? "--insecure"
-                       : given->link      ? "--link"
-                                          : NULL;
+    const struct {
+        bool given;
+        const char *name;
+    } idle[] = {
+        {given->secret_file, "--secret-file"},
+        {given->tls_cert || given->tls_key || given->tls_ca, "--tls-cert"},
+        {given->insecure, "--insecure"},
+        {given->link, "--link"},
+        {given->overlap, "--overlap"},
+        {given->port, "--port"},
+        {given->ssh, "--ssh"},
+        {given->start_timeout_s, "--start-timeout"},
+    };
     char words[100];
-    snprintf(words, sizeof words, "%s does nothing in one process, which sends nothing", name ? name : "");
-    if (name) progress_warn_of(words);
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+        if (!idle[i].given) continue;
+        snprintf(words, sizeof words, "%s does nothing in one process, which sends nothing", idle[i].name);
+        progress_warn_of(words);
+    }
     if (given->restart_wait_s)
         progress_warn_of("--restart-wait does nothing in one process, which waits for nobody");
 }

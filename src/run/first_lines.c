@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "../bridge/compress.h"
 #include "../engine/explain.h"
 #include "../graph/model.h"
 #include "../record/sentence.h"
@@ -142,6 +143,24 @@ int run_say_start(struct run *run, struct error *error) {
     lines_say(lines, "logs, model and checkpoint go to %s", config->out);
     lines_flush(lines);
     return OK;
+}
+
+void run_say_idle(struct run *run, const struct typed *typed) {
+    const struct config *config = &run->setup.config;
+    if (!run->crew.elsewhere && compress_is_on(&run->setup.choices.compressor))
+        progress_warn(&run->progress, "--compress=%s does nothing in one process, which sends nothing",
+                      config->compress);
+    if (run->led) return;                            /* the leader says the rest */
+    if (typed->given.slots && !run_has_servers(run)) /* not for each run of a comparison */
+        progress_say(&run->progress,
+                     "--slots=%d does nothing under %.200s, whose workers have one gradient under way",
+                     config->slots, config->strategy);
+    if (run->folder_state == FOLDER_RESUMED && config->replace)
+        progress_warn(&run->progress,
+                      "--replace replaces nothing: the run in %.200s goes on, as --resume says", config->out);
+    if (config->stop_after > config->epochs)
+        progress_warn(&run->progress, "--stop-after=%d does nothing: the run has %d epoch%s",
+                      config->stop_after, config->epochs, config->epochs == 1 ? "" : "s");
 }
 
 int run_explain(struct run *run, struct error *error) {

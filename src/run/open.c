@@ -327,9 +327,6 @@ static int open_spans(struct run *run, struct error *error) {
 static int clear_folder(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     if (!run_keeps(run)) return OK;
-    if (run->folder_state == FOLDER_RESUMED && config->replace)
-        progress_say(&run->progress,
-                     "--replace replaces nothing: the run in %.200s goes on, as --resume says", config->out);
     if (run->folder_state == FOLDER_EARLIER)
         progress_say(&run->progress, "%s has an earlier run, which this one replaces at its first checkpoint",
                      config->out);
@@ -428,9 +425,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
         RETURN_IF(code);
     }
     RETURN_IF(open_crew(run, error));
-    if (!run->crew.elsewhere && compress_is_on(&setup->choices.compressor))
-        progress_warn(&run->progress, "--compress=%s does nothing in one process, which sends nothing",
-                      setup->config.compress);
+    run_say_idle(run, typed);
     RETURN_IF(open_roster(run, error));
     RETURN_IF(run_check_epochs(run, typed->given.epochs, error));
     RETURN_IF(run_open_share(run, typed, error));

@@ -162,6 +162,8 @@ int run_follow_change(struct run *run, const struct phase_change *change, const 
 bool run_goes_on(const struct run *run);
 /* Of the strategy of the moment; schedule_ahead is not set. */
 struct store_settings run_store_settings(const struct run *run);
+/* Whether threads of their own apply gradients under one of the run's strategies. */
+bool run_has_servers(const struct run *run);
 
 /* Whether it leaves files. */
 static inline bool run_keeps(const struct run *run) {
@@ -271,6 +273,8 @@ bool run_is_hopeless(const struct run *run);
 /* --- first_lines.c --- */
 
 int run_say_start(struct run *run, struct error *error);
+/* Which of the options that were typed do nothing in this run. */
+void run_say_idle(struct run *run, const struct typed *typed);
 /* Where the shards live, and how the mean of a round is made, when that is more than the host's memory; and
  * what a device of this process computes. */
 int run_explain(struct run *run, struct error *error);

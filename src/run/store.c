@@ -106,6 +106,12 @@ static enum links choose_links(const struct run *run) {
     return links == LINKS_COLLECTIVE && others && !makes_means(run_traits(run)) ? LINKS_AUTO : links;
 }
 
+bool run_has_servers(const struct run *run) {
+    bool servers = false;
+    for (int p = 0; p < run->setup.phases.count; p++) servers = servers || traits_in(run, p)->servers;
+    return servers;
+}
+
 struct store_settings run_store_settings(const struct run *run) {
     const struct config *config = &run->setup.config;
     const struct choices *choices = &run->setup.choices;
@@ -113,11 +119,9 @@ struct store_settings run_store_settings(const struct run *run) {
     const int here = run_shards_here(run);
     const bool compressed = run->crew.elsewhere && compress_is_on(&choices->compressor);
     const int per_update = run_batches_per_update(run);
-    bool servers = false, rounds = false;
-    for (int p = 0; p < run->setup.phases.count; p++) {
-        servers = servers || traits_in(run, p)->servers;
+    bool rounds = false;
+    for (int p = 0; p < run->setup.phases.count; p++)
         rounds = rounds || (traits_in(run, p)->rounds && traits_in(run, p)->merged);
-    }
     return (struct store_settings){.layout = &run->setup.network.graph.layout,
                                    .roster = (struct roster *)&run->roster,
                                    .shards = here,
@@ -125,7 +129,7 @@ struct store_settings run_store_settings(const struct run *run) {
                                    .shards_all = run->setup.shards,
                                    .shard_by = (enum shard_by)config->shard_by,
                                    .slots = traits->servers ? config->slots : 0,
-                                   .slots_most = servers ? config->slots : 0,
+                                   .slots_most = run_has_servers(run) ? config->slots : 0,
                                    .strategy = &choices->strategy,
                                    .optimizer = &choices->optimizer,
                                    .schedule = &choices->schedule,

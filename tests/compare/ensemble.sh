@@ -39,6 +39,9 @@ for folder in one one/1; do
     good predict --checkpoint=$folder --format=csv flowers.csv
     cp out "${folder/\//-}.csv"
 done
+runs predict --checkpoint=one/1 --combine=vote flowers.csv
+grep -qx 'trainer: --combine=vote does nothing for a single network' err ||
+    fail "votes of a single network: $(cat err)"
 cmp one.csv one-1.csv || fail 'an ensemble of one predicts something else than its member'
 good evaluate --checkpoint=one
 grep -E 'Test-(Accuracy|Cost):' out >all

@@ -53,6 +53,13 @@ done
 "$TRAINER" --resume=mine --replace --epochs=20 >out 2>err || fail "both at once: exit code $?: $(cat err)"
 grep -q '^trainer: --replace replaces nothing: the run in mine goes on, as --resume says$' err ||
     fail "both at once: $(cat err)"
+# Whatever does nothing is said, also by a run that has nothing left to do.
+"$TRAINER" --resume=mine --replace --stop-after=30 --slots=8 --strategy=sync --port=99 >out 2>err ||
+    fail "options that do nothing: exit code $?: $(cat err)"
+for words in '--replace replaces nothing: ' '--stop-after=30 does nothing: the run has 20 epochs' \
+    '--slots=8 does nothing under sync' '--port does nothing in one process'; do
+    grep -q -e "^trainer: $words" err || fail "expected \"$words\", found: $(cat err)"
+done
 "$TRAINER" $small --epochs=2 --out=mine --replace >out 2>err || fail "--replace: exit code $?: $(cat err)"
 grep -q '"epochs": 2' mine/summary.json || fail "--replace did not begin anew: $(cat mine/summary.json)"
 [ -z "$(find mine -name '*.csv.*')" ] ||
