@@ -15,19 +15,18 @@ enum { TALLY_VALUES = STALENESS_BINS + 4 };
 #define MIRRORED_REST_S 0.5
 
 static void put_tally(uint64_t *values, const struct tally *tally) {
-    *values++ = (uint64_t)tally->updates;
+    *values++ = (uint64_t)tally->staleness.gradients;
     *values++ = (uint64_t)tally->dropped;
-    *values++ = (uint64_t)tally->staleness_sum;
-    *values++ = (uint64_t)tally->staleness_max;
-    for (int b = 0; b < STALENESS_BINS; b++) *values++ = (uint64_t)tally->staleness[b];
+    *values++ = (uint64_t)tally->staleness.sum;
+    *values++ = (uint64_t)tally->staleness.max;
+    for (int b = 0; b < STALENESS_BINS; b++) *values++ = (uint64_t)tally->staleness.counts[b];
 }
 
 static struct tally get_tally(const uint64_t *values) {
-    struct tally tally = {.updates = (long)values[0],
-                          .dropped = (long)values[1],
-                          .staleness_sum = (double)values[2],
-                          .staleness_max = (long)values[3]};
-    for (int b = 0; b < STALENESS_BINS; b++) tally.staleness[b] = (long)values[4 + b];
+    struct tally tally = {
+        .dropped = (long)values[1],
+        .staleness = {.gradients = (long)values[0], .sum = (double)values[2], .max = (long)values[3]}};
+    for (int b = 0; b < STALENESS_BINS; b++) tally.staleness.counts[b] = (long)values[4 + b];
     return tally;
 }
 

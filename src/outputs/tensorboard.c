@@ -99,6 +99,10 @@ static double share(double part, double whole) {
     return whole > 0.0 ? part / whole : (double)NAN;
 }
 
+static double staleness_p99(const struct staleness *staleness) {
+    return staleness->gradients > 0 ? (double)staleness_percentile(staleness, 0.99) : (double)NAN;
+}
+
 /* Loss and rate are those of the row; the others are of all rows since the last point. */
 static int write_point(const struct tensorboard *self, struct watched *worker, const struct log_row *row,
                        struct error *error) {
@@ -110,7 +114,7 @@ static int write_point(const struct tensorboard *self, struct watched *worker, c
         {"step/examples_per_s", share(examples, row->time_s - worker->time_s)},
         {"step/wait_share", share(sum->wait_ms, sum->ms)},
         {"step/staleness_mean", staleness_mean(&sum->staleness)},
-        {"step/staleness_p99", staleness_percentile(&sum->staleness, 0.99)},
+        {"step/staleness_p99", staleness_p99(&sum->staleness)},
         {"step/dropped_share", dropped_share(self, sum)}};
     worker->step = row->step;
     worker->time_s = row->time_s;
@@ -176,7 +180,7 @@ static int write_epoch(struct tensorboard *self, const struct output_epoch *epoc
         {"epoch/time_s", row->time_s},
         {"epoch/wait_share", share(all.wait_ms, all.ms)},
         {"epoch/staleness_mean", staleness_mean(&all.staleness)},
-        {"epoch/staleness_p99", staleness_percentile(&all.staleness, 0.99)},
+        {"epoch/staleness_p99", staleness_p99(&all.staleness)},
         {"epoch/lost_updates", (double)(epoch->lost_updates - self->lost_updates)},
         {"epoch/dropped_share", dropped_share(self, &all)}};
     self->lost_updates = epoch->lost_updates;

@@ -5,22 +5,8 @@
 enum { BARS_LEAST = 4, BARS_FEW = 12 };
 static const double all_but_few = 0.99, most_of_them = 0.9;
 
-static int bin_of(long value) {
-    int power = 5;
-    if (value < STALE_EXACT) return (int)value;
-    while (value >> (power + 1) > 0) power++;
-    return STALE_EXACT + STALE_PARTS * (power - 5) + (int)(value >> (power - 4)) - STALE_PARTS;
-}
-
-/* The lowest number of a bin. */
-static long begin_of(int bin) {
-    if (bin < STALE_EXACT) return bin;
-    const int power = 5 + (bin - STALE_EXACT) / STALE_PARTS, part = (bin - STALE_EXACT) % STALE_PARTS;
-    return (long)(STALE_PARTS + part) << (power - 4);
-}
-
 void stale_add(struct stale *stale, long value) {
-    stale->counts[bin_of(value)]++;
+    stale->counts[staleness_bin(value)]++;
     stale->gradients++;
     stale->sum += (double)value;
     if (value > stale->max) stale->max = value;
@@ -37,7 +23,7 @@ static long percentile(const struct stale *stale, double share) {
     long below = 0;
     for (int i = 0; i < STALE_BINS; i++) {
         below += stale->counts[i];
-        if ((double)below >= share * (double)stale->gradients) return begin_of(i);
+        if ((double)below >= share * (double)stale->gradients) return staleness_begin(i);
     }
     return stale->max;
 }
@@ -57,6 +43,7 @@ struct stale_bars stale_bars(const struct stale *all) {
 double stale_share(const struct stale *stale, const struct stale_bars *bars, int bar) {
     const long from = bar * bars->width, end = bar < bars->count ? from + bars->width : stale->max + 1;
     long sum = 0;
-    for (int i = bin_of(from); i < STALE_BINS && begin_of(i) < end; i++) sum += stale->counts[i];
+    for (int i = staleness_bin(from); i < STALE_BINS && staleness_begin(i) < end; i++)
+        sum += stale->counts[i];
     return stale->gradients > 0 ? (double)sum / (double)stale->gradients : 0.0;
 }

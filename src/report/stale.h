@@ -1,15 +1,14 @@
-/* How many gradients had which staleness: every number up to 31 by itself, and each power of two above in 16
- * parts. So a table of fixed size has what a picture needs, whatever the highest number is. */
+/* How many gradients had which staleness, in the bins of staleness.h, but for ages as high as a table may
+ * have: what a picture needs, whatever the highest number is. */
 #ifndef TRAINER_REPORT_STALE_H
 #define TRAINER_REPORT_STALE_H
 
 #include <stdbool.h>
+#include "../store/staleness.h"
 
 enum {
-    STALE_EXACT = 32,
-    STALE_PARTS = 16,
-    STALE_POWERS = 45, /* 2^5 to 2^49, more than the 1e15 that a table may have */
-    STALE_BINS = STALE_EXACT + STALE_PARTS * STALE_POWERS,
+    STALE_POWERS = 44, /* 2^6 to 2^49, more than the 1e15 that a table may have */
+    STALE_BINS = STALENESS_EXACT + STALENESS_PARTS * STALE_POWERS,
     STALE_BARS = 24 /* that a picture has room for, beside the one of all above */
 };
 

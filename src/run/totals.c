@@ -79,19 +79,15 @@ static struct tally tally_of(const struct run *run, int worker) {
 }
 
 static double mean_staleness(const struct tally *tally) {
-    return tally->updates > 0 ? tally->staleness_sum / (double)tally->updates : 0.0;
+    return tally->staleness.gradients > 0 ? staleness_mean(&tally->staleness) : 0.0;
 }
 
 static struct summary_staleness staleness_of(const struct tally *tally) {
-    struct summary_staleness staleness = {
-        .mean = mean_staleness(tally), .p50 = -1, .p99 = -1, .max = tally->staleness_max};
-    long seen = 0;
-    for (int b = 0; b < STALENESS_BINS; b++) {
-        seen += tally->staleness[b];
-        if (staleness.p50 < 0 && 2 * seen >= tally->updates) staleness.p50 = b;
-        if (staleness.p99 < 0 && 100 * seen >= 99 * tally->updates) staleness.p99 = b;
-    }
-    return staleness;
+    if (tally->staleness.gradients == 0) return (struct summary_staleness){0};
+    return (struct summary_staleness){.mean = mean_staleness(tally),
+                                      .p50 = staleness_percentile(&tally->staleness, 0.5),
+                                      .p99 = staleness_percentile(&tally->staleness, 0.99),
+                                      .max = tally->staleness.max};
 }
 
 static void sum_staleness(const struct run *run, struct summary *summary) {
@@ -265,7 +261,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .push_s = totals->push_s,
                                          .wait_s = totals->wait_s,
                                          .staleness_mean = mean_staleness(&tally),
-                                         .staleness_max = tally.staleness_max,
+                                         .staleness_max = tally.staleness.max,
                                          .lost = is_lost(run, w)};
         struct recording_facts facts = {.nodes = -1, .why = ""};
         if (run->crew.recording) run->crew.recording(run->members, w, &facts);

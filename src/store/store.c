@@ -257,11 +257,8 @@ long store_dropped(const struct store *store) {
 }
 
 void tally_add(struct tally *sum, const struct tally *tally) {
-    sum->updates += tally->updates;
     sum->dropped += tally->dropped;
-    for (int b = 0; b < STALENESS_BINS; b++) sum->staleness[b] += tally->staleness[b];
-    sum->staleness_sum += tally->staleness_sum;
-    if (tally->staleness_max > sum->staleness_max) sum->staleness_max = tally->staleness_max;
+    staleness_merge(&sum->staleness, &tally->staleness);
 }
 
 void store_tally(const struct store *store, int worker, struct tally *sum) {

@@ -46,6 +46,7 @@
 #include "../world/waits.h"
 #include "optimizer.h"
 #include "schedule.h"
+#include "staleness.h"
 
 /* How the mean of a round is made, where all workers step together on it. COPIES: each worker's slices are
  * copied to the shard's device, and added there in roster order. COLLECTIVE: the workers' devices compute
@@ -53,7 +54,6 @@
  * device that can, and runs need not have the same bits. */
 enum links { LINKS_AUTO, LINKS_COPIES, LINKS_COLLECTIVE };
 enum shard_by { SHARD_BY_BYTES, SHARD_BY_TENSOR, SHARD_BY_ROUND_ROBIN };
-enum { STALENESS_BINS = 65 }; /* 0 .. 63, and 64 or more */
 
 struct store;
 
@@ -77,11 +77,8 @@ struct gradient {
 /* What one worker did to one shard. Written by whoever applies that worker's gradients, one at a time. */
 struct tally {
     _Alignas(64) _Atomic long steps; /* the shard is done with this worker's steps before this one */
-    long updates;                    /* gradients applied */
     long dropped;                    /* gradients thrown away (late ones, say) */
-    long staleness[STALENESS_BINS];
-    double staleness_sum;
-    long staleness_max;
+    struct staleness staleness;      /* of the gradients applied */
 };
 
 /* A slice of a shard in which the attributes are constant. Padding belongs to the span before it: it is

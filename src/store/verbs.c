@@ -222,12 +222,7 @@ static void let_go(struct shard *shard, struct gradient *gradient) {
 void shard_done(struct shard *shard, struct gradient *gradient, long version_before) {
     const long staleness = version_before - gradient->version[shard->index];
     struct tally *tally = &shard->tallies[gradient->worker];
-    if (gradient->examples > 0) {
-        tally->updates++;
-        tally->staleness[staleness < STALENESS_BINS - 1 ? staleness : STALENESS_BINS - 1]++;
-        tally->staleness_sum += (double)staleness;
-        if (staleness > tally->staleness_max) tally->staleness_max = staleness;
-    }
+    if (gradient->examples > 0) staleness_add(&tally->staleness, staleness);
     raise_to(&gradient->staleness, staleness);
     long reached = atomic_load(&gradient->applied_version);
     while ((reached == 0 || reached > version_before + 1) &&

@@ -8,7 +8,6 @@
 #include "../formats/events.h"
 #include "../pictures/example.h"
 #include "../record/output.h"
-#include "../record/staleness.h"
 #include "../store/store.h"
 
 enum { BOARD_TEXT_BYTES = 4096 };
@@ -30,7 +29,8 @@ struct watched { /* a worker */
 struct tensorboard {
     struct events events;
     struct watched *workers;        /* [count] */
-    long (*shards)[STALENESS_BINS]; /* [shards here] gradients of each staleness, up to the last histogram */
+    long (*shards)[STALENESS_BINS]; /* [shards here] gradients in each bin of staleness, up to the last
+                                       histogram */
     int count, every, histograms;
     double utc_s, seconds_before; /* when training began, on the clock and in its own time */
     struct text happened;         /* since it was last written, as a list */

@@ -6,25 +6,30 @@
 
 enum { TAG_BYTES = 80, STALENESS_BUCKETS = 30 };
 
-/* counts[bins] of gradients. A bucket for each value, or, where there are too many, for several. */
-static int staleness_buckets(const long *counts, int bins, struct events_bucket buckets[STALENESS_BUCKETS]) {
-    int first = 0, last = bins - 1;
-    while (first < bins && counts[first] == 0) first++;
-    if (first == bins) return 0;
+/* counts[STALENESS_BINS] of gradients. A bucket for each value, or, where there are too many, for several.
+ * The widths of bins are powers of two: in buckets of a multiple of the widest, each bin is in one bucket. */
+static int staleness_buckets(const long *counts, struct events_bucket buckets[STALENESS_BUCKETS]) {
+    int first = 0, last = STALENESS_BINS - 1;
+    while (first < STALENESS_BINS && counts[first] == 0) first++;
+    if (first == STALENESS_BINS) return 0;
     while (counts[last] == 0) last--;
-    const int width = (last - first) / STALENESS_BUCKETS + 1, count = (last - first) / width + 1;
+    const long widest = staleness_begin(last + 1) - staleness_begin(last);
+    const long from = staleness_begin(first) / widest * widest, room = staleness_begin(last) - from;
+    const long width = (room / widest / STALENESS_BUCKETS + 1) * widest;
+    const int count = (int)(room / width) + 1;
     for (int b = 0; b < count; b++) {
-        const int begin = first + b * width;
-        buckets[b] = (struct events_bucket){.left = begin - 0.5, .right = begin + width - 0.5};
-        for (int i = begin; i < begin + width && i <= last; i++) buckets[b].count += (double)counts[i];
+        const double left = (double)(from + b * width) - 0.5;
+        buckets[b] = (struct events_bucket){.left = left, .right = left + (double)width};
     }
+    for (int i = first; i <= last; i++)
+        buckets[(staleness_begin(i) - from) / width].count += (double)counts[i];
     return count;
 }
 
 static int write_staleness(struct events *events, double time, long step, const char *tag, const long *counts,
-                           int bins, struct error *error) {
+                           struct error *error) {
     struct events_bucket buckets[STALENESS_BUCKETS];
-    const int count = staleness_buckets(counts, bins, buckets);
+    const int count = staleness_buckets(counts, buckets);
     return count > 0 ? events_histogram(events, time, step, tag, buckets, count, error) : OK;
 }
 
@@ -33,10 +38,10 @@ static int write_shard(struct tensorboard *self, const struct output_epoch *epoc
                        struct error *error) {
     char tag[TAG_BYTES];
     long counts[STALENESS_BINS], *const before = self->shards[shard];
-    for (int i = 0; i < STALENESS_BINS; i++) counts[i] = epoch->shards[shard].staleness[i] - before[i];
-    memcpy(before, epoch->shards[shard].staleness, sizeof counts);
+    for (int i = 0; i < STALENESS_BINS; i++) counts[i] = epoch->shards[shard].staleness.counts[i] - before[i];
+    memcpy(before, epoch->shards[shard].staleness.counts, sizeof counts);
     snprintf(tag, sizeof tag, "staleness/shard-%d", shard);
-    return write_staleness(&self->events, time, epoch->row->epoch, tag, counts, STALENESS_BINS, error);
+    return write_staleness(&self->events, time, epoch->row->epoch, tag, counts, error);
 }
 
 /* values: [layout floats]. */
@@ -58,7 +63,7 @@ int board_histograms(struct tensorboard *self, const struct output_epoch *epoch,
     for (int w = 0; w < self->count; w++) {
         struct watched *worker = &self->workers[w];
         RETURN_IF(write_staleness(&worker->events, time, worker->last_step, "staleness",
-                                  worker->epoch.staleness.counts, STALENESS_MOST + 1, error));
+                                  worker->epoch.staleness.counts, error));
     }
     for (int s = 0; s < epoch->shards_here; s++) RETURN_IF(write_shard(self, epoch, s, time, error));
     if (epoch->weights)

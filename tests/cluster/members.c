@@ -71,12 +71,12 @@ static void count(struct side *side) {
         side->witness[s] = 100.0 - (s + 1); /* 3 were lost */
         for (int w = 0; w < WORKERS; w++) {
             struct tally *tally = &side->tallies[s][w];
-            tally->updates = 10 * (w + 1);
+            tally->staleness.gradients = 10 * (w + 1);
             tally->dropped = w + 1;
-            tally->staleness_sum = 5 * (w + 1);
-            tally->staleness_max = 3 + s + w;
-            tally->staleness[0] = 7;
-            tally->staleness[STALENESS_BINS - 1] = 2 + w;
+            tally->staleness.sum = 5 * (w + 1);
+            tally->staleness.max = 3 + s + w;
+            tally->staleness.counts[0] = 7;
+            tally->staleness.counts[STALENESS_BINS - 1] = 2 + w;
         }
     }
 }
@@ -84,11 +84,12 @@ static void count(struct side *side) {
 static void check_far(const struct side *leader) {
     for (int w = 0; w < WORKERS; w++) {
         const struct tally *far = &leader->members_of.far[w];
-        CHECK(far->updates == 20 * (w + 1) && far->dropped == 2 * (w + 1),
-              "worker %d: %ld updates, %ld dropped", w, far->updates, far->dropped);
-        CHECK(far->staleness_sum == 10.0 * (w + 1) && far->staleness_max == 4 + w, "worker %d: %g, %ld", w,
-              far->staleness_sum, far->staleness_max);
-        CHECK(far->staleness[0] == 14 && far->staleness[STALENESS_BINS - 1] == 4 + 2 * w, "worker %d", w);
+        CHECK(far->staleness.gradients == 20 * (w + 1) && far->dropped == 2 * (w + 1),
+              "worker %d: %ld updates, %ld dropped", w, far->staleness.gradients, far->dropped);
+        CHECK(far->staleness.sum == 10.0 * (w + 1) && far->staleness.max == 4 + w, "worker %d: %g, %ld", w,
+              far->staleness.sum, far->staleness.max);
+        CHECK(far->staleness.counts[0] == 14 && far->staleness.counts[STALENESS_BINS - 1] == 4 + 2 * w,
+              "worker %d", w);
     }
     CHECK(leader->members_of.far_lost_updates == 3, "%ld lost updates", leader->members_of.far_lost_updates);
 }

@@ -85,7 +85,8 @@ static void check_stream(const struct rig *rig, const char *name, int lost) {
           rig->sampler.in_flight, lost);
     for (int w = 0; w < rig->settings.workers; w++) {
         steps += training_totals(&rig->training, w)->steps;
-        updates += rig->store.shards[0].tallies[w].updates + rig->store.shards[0].tallies[w].dropped;
+        updates +=
+            rig->store.shards[0].tallies[w].staleness.gradients + rig->store.shards[0].tallies[w].dropped;
     }
     CHECK(steps == rig->settings.batches - missing && updates == steps,
           "%s: %ld steps and %ld updates for %ld batches", name, steps, updates,

@@ -34,6 +34,20 @@ run() {
 run --strategy=async-lockfree --epochs=3 --out=async
 check "a run" async 5
 
+# Of two workers one is so slow that its gradients are far more than 64 updates old.
+run --strategy=async-locked --shards=1 --batch=1 --epochs=1 --slow=cpu:1=100x --out=aged
+python3 - >out 2>&1 <<'PYTHON' || fail "gradients that are old: $(tail -n 1 out)"
+import csv, event_files, json, math
+ages = sorted(int(row["staleness"]) for row in csv.DictReader(open("aged/steps.csv")))
+found = json.load(open("aged/summary.json"))["staleness"]
+assert found["max"] == ages[-1] > 70, (found, ages[-1])
+for name, share in ("p50", 0.5), ("p99", 0.99):
+    age = ages[math.ceil(share * len(ages)) - 1]
+    assert age <= found[name] <= age * 33 / 32, f"{name} is {found[name]}, expected {age}"
+(_, histogram), = event_files.read("aged")["staleness/shard-0"]
+assert histogram[-3] <= ages[-1] < histogram[-2], f"{histogram} of ages up to {ages[-1]}"
+PYTHON
+
 # Pictures, where there is libpng: filters of the first epoch and the last one, what was wrong in the end.
 python3 - "$(grep -c TRAINER_PNG=1 "$BUILD/flags")" >out 2>&1 <<'PYTHON' || fail "pictures: $(tail -n 1 out)"
 import event_files, struct, sys

@@ -458,8 +458,8 @@ static void check_optimizer(const char *optimizer, enum way way, int shards, boo
         CHECK((long)bench.store.shards[s].witness[0] == racy, "%s: the witness of shard %d saw %g updates",
               way_names[way], s, bench.store.shards[s].witness[0]);
         for (int w = 0; w < WORKERS; w++)
-            CHECK(bench.store.shards[s].tallies[w].updates == UPDATES / WORKERS, "shard %d tallies %ld", s,
-                  bench.store.shards[s].tallies[w].updates);
+            CHECK(bench.store.shards[s].tallies[w].staleness.gradients == UPDATES / WORKERS,
+                  "shard %d tallies %ld", s, bench.store.shards[s].tallies[w].staleness.gradients);
     }
     CHECK(store_lost_updates(&bench.store) == 0, "%s: %ld lost updates by one thread", way_names[way],
           store_lost_updates(&bench.store));
@@ -624,6 +624,33 @@ static void check_overtaken_reader(void) {
 
 /* --- versions, staleness, tallies, slots --- */
 
+/* Percentiles of 0, every, 2 every, ... with 1000 gradients in two tables that are added. */
+static void check_percentiles(long every) {
+    static const double shares[] = {0.01, 0.5, 0.99, 1.0};
+    struct staleness parts[2] = {0};
+    for (int i = 0; i < 1000; i++) staleness_add(&parts[i % 2], i * every);
+    staleness_merge(&parts[0], &parts[1]);
+    CHECK(parts[0].gradients == 1000 && parts[0].max == 999 * every, "%ld, at most %ld", parts[0].gradients,
+          parts[0].max);
+    for (int i = 0; i < 4; i++) {
+        const long found = staleness_percentile(&parts[0], shares[i]);
+        const long expected = (long)(shares[i] * 1000 - 1) * every;
+        CHECK(found >= expected && found <= expected + expected / STALENESS_PARTS && found <= parts[0].max,
+              "%g of ages up to %ld: %ld, expected %ld", shares[i], parts[0].max, found, expected);
+    }
+}
+
+static void check_ages(void) {
+    const struct staleness none = {0};
+    CHECK(staleness_percentile(&none, 0.5) == -1 && isnan(staleness_mean(&none)), "of none");
+    for (long every = 0; every <= 1000; every += every < 4 ? 1 : 332) check_percentiles(every);
+    for (int bin = 0; bin < 2 * STALENESS_BINS; bin++) {
+        const long begin = staleness_begin(bin), next = staleness_begin(bin + 1);
+        CHECK(begin < next && staleness_bin(begin) == bin && staleness_bin(next - 1) == bin,
+              "bin %d from %ld to before %ld", bin, begin, next);
+    }
+}
+
 static void check_versions(void) {
     static struct bench bench;
     const struct bench_settings settings = {.optimizer = "sgd", .schedule = "constant", .shards = 3};
@@ -763,34 +790,36 @@ static void check_tallies(void) {
     for (int s = 0; s < 3; s++)
         for (int w = 0; w < WORKERS; w++) {
             const struct tally *tally = &shards[s].tallies[w];
-            CHECK(tally->updates == (w == 1) && tally->dropped == 0,
-                  "shard %d tallies %ld updates of worker %d", s, tally->updates, w);
-            CHECK(tally->staleness[expected[s]] == (w == 1), "shard %d, worker %d: no staleness of %d", s, w,
-                  expected[s]);
-            CHECK(tally->staleness_max == (w == 1 ? expected[s] : 0) &&
-                      (int)tally->staleness_sum == tally->staleness_max,
-                  "shard %d, worker %d: at most %ld, sum %g", s, w, tally->staleness_max,
-                  tally->staleness_sum);
+            CHECK(tally->staleness.gradients == (w == 1) && tally->dropped == 0,
+                  "shard %d tallies %ld updates of worker %d", s, tally->staleness.gradients, w);
+            CHECK(tally->staleness.counts[expected[s]] == (w == 1), "shard %d, worker %d: no staleness of %d",
+                  s, w, expected[s]);
+            CHECK(tally->staleness.max == (w == 1 ? expected[s] : 0) &&
+                      (int)tally->staleness.sum == tally->staleness.max,
+                  "shard %d, worker %d: at most %ld, sum %g", s, w, tally->staleness.max,
+                  tally->staleness.sum);
         }
-    /* The last bin is for 64 and more. */
+    /* Two numbers share a bin from 64 on. */
     static const long stale[] = {63, 64, 65, 1000};
     for (int i = 0; i < 4; i++) {
         gradient = give(&bench, 2, i, 4, 1);
         shard_done(&shards[0], gradient, gradient->version[0] + stale[i]);
     }
     const struct tally *tally = &shards[0].tallies[2];
-    CHECK(tally->staleness[63] == 1 && tally->staleness[64] == 3 && tally->staleness[0] == 0,
-          "bins 0, 63 and 64: %ld, %ld, %ld", tally->staleness[0], tally->staleness[63],
-          tally->staleness[64]);
-    CHECK(tally->staleness_max == 1000, "at most %ld", tally->staleness_max);
+    CHECK(tally->staleness.counts[63] == 1 && tally->staleness.counts[64] == 2 &&
+              tally->staleness.counts[0] == 0,
+          "bins 0, 63 and 64: %ld, %ld, %ld", tally->staleness.counts[0], tally->staleness.counts[63],
+          tally->staleness.counts[64]);
+    CHECK(tally->staleness.max == 1000, "at most %ld", tally->staleness.max);
     /* An empty gradient is let go of and not counted. */
     gradient = give(&bench, 2, 4, 0, 1);
     shard_done(&shards[0], gradient, 0);
-    CHECK(tally->updates == 4 && atomic_load(&gradient->left) == 0, "an empty gradient is an update");
+    CHECK(tally->staleness.gradients == 4 && atomic_load(&gradient->left) == 0,
+          "an empty gradient is an update");
     /* A gradient that is thrown away is marked, counted and let go of; its slot starts anew. */
     gradient = give(&bench, 0, 0, 4, 2);
     shard_drop(&shards[1], gradient);
-    CHECK(shards[1].tallies[0].dropped == 1 && shards[1].tallies[0].updates == 0, "dropped %ld",
+    CHECK(shards[1].tallies[0].dropped == 1 && shards[1].tallies[0].staleness.gradients == 0, "dropped %ld",
           shards[1].tallies[0].dropped);
     CHECK(atomic_load(&gradient->dropped) && atomic_load(&gradient->left) == 2, "left %d after a drop",
           atomic_load(&gradient->left));
@@ -964,6 +993,7 @@ int main(void) {
     check_undo();
     check_not_undone(false);
     check_not_undone(true);
+    check_ages();
     check_tallies();
     check_slots();
     check_posting();

@@ -40,8 +40,8 @@ static void check(const char *text, const struct strategy *strategy, void *argum
                 const struct tally *tally = &rig.store.shards[s].tallies[v];
                 double expected = 0.0;
                 for (int b = 0; b < STALENESS_BINS; b++)
-                    expected += (double)tally->staleness[b] / (b > 1 ? b : 1);
-                for (int b = 2; b < STALENESS_BINS; b++) stale += tally->staleness[b];
+                    expected += (double)tally->staleness.counts[b] / (b > 1 ? b : 1);
+                for (int b = 2; b < STALENESS_BINS; b++) stale += tally->staleness.counts[b];
                 const double taken = -(double)rig.store.weights[at] * (meets ? settings.workers : 1);
                 CHECK(fabs(expected - taken) < 1e-4,
                       "%s, %d workers: weight %zu has lost %g, by the ages of its gradients %g", text,

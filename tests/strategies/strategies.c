@@ -441,8 +441,8 @@ static void check_staleness(const char *text, const struct strategy *strategy, v
         for (int s = 0; s < settings.shards; s++)
             for (int v = 0; v < settings.workers; v++) {
                 const struct tally *tally = &rig.store.shards[s].tallies[v];
-                if (tally->staleness_max > most) most = tally->staleness_max;
-                for (int b = 0; b < STALENESS_BINS; b++) binned += tally->staleness[b];
+                if (tally->staleness.max > most) most = tally->staleness.max;
+                for (int b = 0; b < STALENESS_BINS; b++) binned += tally->staleness.counts[b];
             }
         const long dropped = store_dropped(&rig.store);
         CHECK(binned + dropped == (long)settings.batches * settings.shards, "%s: %ld staleness counts", text,
@@ -493,8 +493,8 @@ static void check_held_server(const char *text, const struct strategy *strategy,
                 }
                 long most = 0;
                 for (int w = 0; w < workers; w++)
-                    if (rig.store.shards[0].tallies[w].staleness_max > most)
-                        most = rig.store.shards[0].tallies[w].staleness_max;
+                    if (rig.store.shards[0].tallies[w].staleness.max > most)
+                        most = rig.store.shards[0].tallies[w].staleness.max;
                 if (workers == 1)
                     CHECK(most == ahead, "%s: staleness reached %ld, expected %ld", text, most, ahead);
                 CHECK(most >= ahead, "%s, %d workers: staleness reached %ld, expected at least %ld", text,
@@ -536,7 +536,7 @@ static void check_stalest(const char *text, const struct strategy *strategy, voi
         while (!training_wait(&rig.training, 1.0)) {
         }
         CHECK(training_end(&rig.training, &rig.error) == OK, "%s: %s", text, rig.error.words);
-        const long most = rig.store.shards[0].tallies[0].staleness_max,
+        const long most = rig.store.shards[0].tallies[0].staleness.max,
                    bound = traits->staleness_bound(choice.settings, workers, settings.slots);
         CHECK(most == bound, "%s, %d workers: staleness reached %ld, the promise is %ld", text, workers, most,
               bound);
