@@ -12,6 +12,7 @@ int group_end(const struct report *report, int first) {
 struct group group_of(const struct report *report, int first, double target) {
     struct group group = {0};
     const int end = group_end(report, first);
+    group.metric = metric_of_run(&report->runs[first]);
     for (int i = first; i < end; i++) {
         const struct facts *facts = &report->runs[i];
         group.runs++;
@@ -41,14 +42,29 @@ bool same_dataset(const struct report *report) {
     return true;
 }
 
-const struct metric_row *metric_of_report(const struct report *report) {
-    const struct facts *first = &report->runs[0];
-    return &metric_rows[first->has_summary ? first->summary.metric : first->epochs.metric];
+enum metric metric_of_run(const struct facts *facts) {
+    return facts->has_summary ? facts->summary.metric : facts->epochs.metric;
+}
+
+int metrics_of_report(const struct report *report, enum metric metrics[METRICS]) {
+    bool there[METRICS] = {false};
+    int count = 0;
+    for (int i = 0; i < report->count; i++) {
+        const struct facts *facts = &report->runs[i];
+        const enum metric metric = metric_of_run(facts);
+        if (there[metric] || !(facts->has_summary || facts->epochs.count > 0)) continue;
+        there[metric] = true;
+        metrics[count++] = metric;
+    }
+    if (count == 0) metrics[count++] = METRIC_ACCURACY;
+    return count;
 }
 
 double target_of(const struct report *report) {
     double least = INFINITY;
-    if (!same_dataset(report) || !metric_of_report(report)->share) return (double)NAN;
+    enum metric metrics[METRICS];
+    const bool one = metrics_of_report(report, metrics) == 1;
+    if (!same_dataset(report) || !one || !metric_rows[metrics[0]].share) return (double)NAN;
     if (isfinite(report->target_accuracy)) return report->target_accuracy;
     for (int i = 0; i < report->count; i++)
         if (isfinite(report->runs[i].epochs.best_score))

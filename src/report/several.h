@@ -11,14 +11,18 @@ int group_end(const struct report *report, int first);
 /* What its runs have come to. */
 struct group {
     struct statistic score, seconds, speed, waiting, staleness, target_s;
+    enum metric metric; /* of the score */
     int runs;
 };
 struct group group_of(const struct report *report, int first, double target);
 
-/* That all runs are judged by, as the first one is. */
-const struct metric_row *metric_of_report(const struct report *report);
+/* That a run is judged by. */
+enum metric metric_of_run(const struct facts *facts);
+/* What the runs are judged by, each metric once, in their order; accuracy where nothing is known of any.
+ * Returns how many. */
+int metrics_of_report(const struct report *report, enum metric metrics[METRICS]);
 /* The accuracy to be reached: what was asked for; else the highest that all runs reach, rounded down a
- * little. NAN: there is no race, as not all runs have the same data set, or it has no classes. */
+ * little. NAN: there is no race, as not all runs have the same data set, or are judged by a share. */
 double target_of(const struct report *report);
 /* Whether all runs that are known have the same data set. */
 bool same_dataset(const struct report *report);

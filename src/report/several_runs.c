@@ -9,11 +9,16 @@ enum { GROUPS_DRAWN = 12 };
 
 /* --- curves --- */
 
+/* metric: of the runs whose curves are drawn; METRICS: all. */
 static int write_chart(struct html *html, const struct report *report, struct curve *curves,
-                       const struct chart *like, epoch_value *x, epoch_value *y, struct error *error) {
+                       const struct chart *like, enum metric metric, epoch_value *x, epoch_value *y,
+                       struct error *error) {
     int code = OK;
-    for (int i = 0; i < report->count && code == OK; i++)
-        code = curve_of_epochs(&curves[i], &report->runs[i], x, y, error);
+    for (int i = 0; i < report->count && code == OK; i++) {
+        const struct facts *facts = &report->runs[i];
+        code = curve_of_epochs(&curves[i], facts, x, y, error);
+        if (metric != METRICS && metric != metric_of_run(facts)) curves[i].count = 0;
+    }
     struct chart chart = *like;
     chart.curves = curves;
     chart.count = report->count;
@@ -36,29 +41,38 @@ static void furthest(const struct report *report, double *seconds, double *epoch
     }
 }
 
-static int write_charts(struct html *html, const struct report *report, struct curve *curves,
-                        struct error *error) {
+/* Runs that are judged by another metric have charts of their own. */
+static int write_scores(struct html *html, const struct report *report, struct curve *curves,
+                        enum metric metric, double seconds, double epochs, struct error *error) {
+    const struct metric_row *row = &metric_rows[metric];
     const double target = target_of(report);
-    double seconds = 0.0, epochs = 0.0;
-    furthest(report, &seconds, &epochs);
-    const struct metric_row *metric = metric_of_report(report);
     char title[64];
-    snprintf(title, sizeof title, "Test %s%s", metric->words, metric->share ? ", %" : "");
+    snprintf(title, sizeof title, "Test %s%s", row->words, row->share ? ", %" : "");
     const struct chart score[] = {
         {.title = title,
          .x_title = "seconds of training",
-         .percent = metric->share,
+         .percent = row->share,
          .x_most = seconds,
          .marked = isfinite(target),
          .mark = 100 * target},
-        {.title = title, .x_title = "epoch", .percent = metric->share, .whole = true, .x_most = epochs}};
+        {.title = title, .x_title = "epoch", .percent = row->share, .whole = true, .x_most = epochs}};
+    RETURN_IF(write_chart(html, report, curves, &score[0], metric, value_seconds, value_test_score, error));
+    return write_chart(html, report, curves, &score[1], metric, value_epoch, value_test_score, error);
+}
+
+static int write_charts(struct html *html, const struct report *report, struct curve *curves,
+                        struct error *error) {
+    double seconds = 0.0, epochs = 0.0;
+    enum metric metrics[METRICS];
+    const int count = metrics_of_report(report, metrics);
+    furthest(report, &seconds, &epochs);
     const struct chart loss[] = {
         {.title = "Training loss", .x_title = "seconds of training", .logarithmic = true, .x_most = seconds},
         {.title = "Training loss", .x_title = "epoch", .logarithmic = true, .whole = true, .x_most = epochs}};
-    RETURN_IF(write_chart(html, report, curves, &score[0], value_seconds, value_test_score, error));
-    RETURN_IF(write_chart(html, report, curves, &score[1], value_epoch, value_test_score, error));
-    RETURN_IF(write_chart(html, report, curves, &loss[0], value_seconds, value_train_loss, error));
-    return write_chart(html, report, curves, &loss[1], value_epoch, value_train_loss, error);
+    for (int m = 0; m < count; m++)
+        RETURN_IF(write_scores(html, report, curves, metrics[m], seconds, epochs, error));
+    RETURN_IF(write_chart(html, report, curves, &loss[0], METRICS, value_seconds, value_train_loss, error));
+    return write_chart(html, report, curves, &loss[1], METRICS, value_epoch, value_train_loss, error);
 }
 
 static int write_curves(struct html *html, const struct report *report, struct error *error) {

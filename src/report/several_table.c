@@ -16,14 +16,24 @@ static const char *mean_text(const struct statistic *statistic, const char *form
     return out;
 }
 
+/* A column for each metric; "-" in those that the group is not judged by. */
+static void write_scores(struct table *table, const struct report *report, const struct group *group) {
+    enum metric metrics[METRICS];
+    const int count = metrics_of_report(report, metrics);
+    char words[FIGURE_BYTES];
+    for (int m = 0; m < count; m++) {
+        const char *format = metric_rows[metrics[m]].share ? "%.2f" : "%.4g";
+        table_cell(table, "%s", metrics[m] == group->metric ? mean_text(&group->score, format, words) : "-");
+    }
+}
+
 static void write_row(struct table *table, const struct report *report, int first, double target) {
     const struct group group = group_of(report, first, target);
     char words[FIGURE_BYTES];
     table_row(table);
     table_cell(table, "%s", report->runs[first].label);
     table_cell(table, "%d", group.runs);
-    table_cell(table, "%s",
-               mean_text(&group.score, metric_of_report(report)->share ? "%.2f" : "%.4g", words));
+    write_scores(table, report, &group);
     table_cell(table, "%s", seconds_text(&group.seconds, words));
     if (isfinite(target)) table_cell(table, "%s", target_text(&group, words));
     table_cell(table, "%s", speed_text(&group.speed, words));
@@ -31,43 +41,54 @@ static void write_row(struct table *table, const struct report *report, int firs
     table_cell(table, "%s", mean_text(&group.staleness, "%.2f", words));
 }
 
-enum { COLUMNS = 8, NOTES_MOST = 12 };
+enum { COLUMNS = 7 + METRICS, HEAD_BYTES = 64, NOTES_MOST = 12 };
+
+static int score_columns(const struct report *report, char heads[METRICS][HEAD_BYTES],
+                         struct column columns[METRICS]) {
+    enum metric metrics[METRICS];
+    const int count = metrics_of_report(report, metrics);
+    for (int m = 0; m < count; m++) {
+        const struct metric_row *row = &metric_rows[metrics[m]];
+        snprintf(heads[m], HEAD_BYTES, "%s%s", row->words, row->share ? ",\xC2\xA0%" : "");
+        columns[m] = (struct column){heads[m], false};
+    }
+    return count;
+}
 
 static void write_rows(struct html *html, const struct report *report, double target) {
-    const struct metric_row *metric = metric_of_report(report);
-    char to_target[64], head[64], number[NUMBER_BYTES];
-    snprintf(head, sizeof head, "%s%s", metric->words, metric->share ? ",\xC2\xA0%" : "");
+    char to_target[HEAD_BYTES], heads[METRICS][HEAD_BYTES], number[NUMBER_BYTES];
+    struct column columns[COLUMNS] = {{"run", true}, {"runs", false}};
+    int count = 2 + score_columns(report, heads, columns + 2);
     snprintf(to_target, sizeof to_target, "time to %s", number_percent(target, 1, number));
-    const struct column all[COLUMNS] = {{"run", true},
-                                        {"runs", false},
-                                        {head, false},
-                                        {"training", false},
-                                        {to_target, false},
-                                        {"examples/s", false},
-                                        {"waiting,\xC2\xA0%", false},
-                                        {"staleness", false}};
-    struct column columns[COLUMNS];
-    int count = 0;
-    for (int i = 0; i < COLUMNS; i++)
-        if (all[i].head != to_target || isfinite(target)) columns[count++] = all[i];
+    columns[count++] = (struct column){"training", false};
+    if (isfinite(target)) columns[count++] = (struct column){to_target, false};
+    columns[count++] = (struct column){"examples/s", false};
+    columns[count++] = (struct column){"waiting,\xC2\xA0%", false};
+    columns[count++] = (struct column){"staleness", false};
     struct table table = table_begin(html, columns, count);
     for (int i = 0; i < report->count; i = group_end(report, i)) write_row(&table, report, i, target);
     table_end(&table);
 }
 
 static void write_explanation(struct html *html, const struct report *report, double target) {
+    enum metric metrics[METRICS];
+    const int count = metrics_of_report(report, metrics);
+    html_put(html, "<p class=\"quiet\">");
+    for (int m = 0; m < count; m++)
+        html_say(html, "%s%s", m == 0 ? "" : m == count - 1 ? " and " : ", ", metric_rows[metrics[m]].title);
     html_put(html,
-             "<p class=\"quiet\">%s is that of the test set; waiting, of the workers' time; "
+             " %s of the test set; waiting, of the workers' time; "
              "staleness, the mean. Of several runs, the mean and the standard deviation.",
-             metric_of_report(report)->title);
+             count == 1 ? "is that" : "are those");
     if (isfinite(target) && !isfinite(report->target_accuracy))
         html_put(html, " The accuracy to be reached is one that all runs reach; "
                        "<code>--target-accuracy=A</code> says another.");
     html_put(html, "</p>\n");
     if (!same_dataset(report))
-        html_element(html, "p class=\"note\"",
-                     "The runs were tested on different data sets, so their accuracies do not compare, and "
-                     "there is no race to one accuracy.");
+        html_element(
+            html, "p class=\"note\"",
+            "The runs were tested on different data sets, so how well they did does not compare, and "
+            "there is no race to one accuracy.");
 }
 
 /* --- single runs --- */

@@ -113,6 +113,32 @@ end()
 PYTHON
 python3 mixed.py || fail "different data sets: the page is wrong"
 
+# --- judged differently ---
+python3 -c 'print("x,y"); [print(f"{i},{3 * i + i % 7}") for i in range(400)]' >numbers.csv
+"$TRAINER" --quiet --dataset=csv:file=numbers.csv,target=y --model=mlp:hidden=4 --devices=cpu:0 --epochs=2 \
+    --out=numbers >printed 2>err || fail "numbers: $(cat err)"
+report first.html early numbers --out=first.html
+report last.html numbers early --out=last.html
+cat >judged.py <<'PYTHON'
+from report_page import *
+accuracy = json.load(open("early/summary.json"))["test_accuracy"]
+rmse = json.load(open("numbers/summary.json"))["test_rmse"]
+for path, names in ("first.html", ["accuracy, %", "RMSE"]), ("last.html", ["RMSE", "accuracy, %"]):
+    page = Page(path)
+    rows = [dict(zip(page.rows("table")[0], row)) for row in page.rows("table")[1:]]
+    figures = {row["run"]: [row.get(name) for name in ("accuracy, %", "RMSE")] for row in rows}
+    check(figures == {"early": ["%.2f" % (100 * accuracy), "-"], "numbers": ["-", "%.4g" % rmse]}, path,
+          figures)
+    charts = [words(f.find(SPACE + "figcaption")) for f in page.section("curves").iter(SPACE + "figure")]
+    check(charts[:4] == [f"Test {name}" for name in names for _ in range(2)], path, charts)
+    drawn = [len([p for p in f.iter(SPACE + "path") if "curve" in p.get("class", "") and p.get("d")])
+             for f in page.section("curves").iter(SPACE + "figure")]
+    check(drawn == [1, 1, 1, 1, 2, 2], path, drawn)
+    check("time to" not in page.text("table"), page.text("table"))
+end()
+PYTHON
+python3 judged.py || fail "runs that are judged differently: the page is wrong"
+
 # --- names ---
 mkdir p1 p2 && cp -r early p1/run && cp -r early p2/run && cp -r early run && cp -r bench p1/bench
 labels() { # what is expected, folders...
