@@ -7,7 +7,8 @@
  *                now): stale gradients teach fast at first, and hold up the end.
  * What guards:   the shard's lock, for contributing, stepping and copying.
  * How old:       what the others have had applied meanwhile. The version counts gradients, not updates, so
- *                ages compare with those of the other asynchronous strategies.
+ *                ages compare with those of the other asynchronous strategies, and a schedule knows where
+ *                it ends whatever K comes to.
  * Bytes/step:    the weights, once: its own update always changes them. The gradients are read where they
  *                lie.
  * Reproducible:  with one worker, bit for bit equal to serial training; else not: who is first decides.

@@ -53,7 +53,7 @@ static void say_resumed(struct run *run) {
     for (int p = 0; p < count; p++)
         text_add(&text, "%s%.60s", p > 0 ? ", then " : "; so far ", now[p].strategy);
     lines_describe(&run->lines, "goes on from %s: update %ld, %.1f of %d epochs%s", config->resume,
-                   store_version(&run->store), run_epochs(run), config->epochs, so_far);
+                   store_updates(&run->store), run_epochs(run), config->epochs, so_far);
 }
 
 /* A leader that others wait for when it is lost, or that begins again when they are. */

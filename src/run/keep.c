@@ -45,6 +45,7 @@ static struct standing standing_of(struct run *run, const long *own) {
                              .epochs_done = run_epochs(run),
                              .final_cost = run_final_cost(run),
                              .version = store_version(&run->store),
+                             .updates = store_updates(&run->store),
                              .examples = run_examples(run),
                              .steps = run_steps(run),
                              .test_score = run->tested.examples > 0 ? run->tested.score : (double)NAN,
@@ -114,9 +115,9 @@ static int with_standing(struct run *run,
 static int write_last(struct run *run, const struct standing *standing, struct error *error) {
     RETURN_IF(write_state(run, standing, CHECKPOINT_LAST, error));
     run->has_checkpoint = true;
-    run->checkpoint_update = standing->version;
+    run->checkpoint_update = standing->updates;
     char words[64];
-    snprintf(words, sizeof words, "update %ld", standing->version);
+    snprintf(words, sizeof words, "update %ld", standing->updates);
     run_tell_event(run, EVENT_CHECKPOINT, -1, words);
     if (!run->replaces) return OK;
     run->replaces = false;

@@ -87,7 +87,7 @@ struct run {
     long long segment_examples;
     long segment_version;
     bool has_checkpoint;
-    long checkpoint_update; /* the store's version in it */
+    long checkpoint_update; /* after which it was written */
     double train_loss;      /* of the last complete epoch */
     double target_s;        /* training seconds when the target accuracy was reached, or NAN */
     double epoch_s;         /* training seconds when the epoch began, or this part of it */

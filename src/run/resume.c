@@ -161,6 +161,8 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     RETURN_IF(add_format(texts, error, "epochs_done", "%.17g", standing->epochs_done));
     RETURN_IF(add_format(texts, error, "final_cost", "%.9g", standing->final_cost));
     RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
+    if (standing->updates != standing->version)
+        RETURN_IF(add_format(texts, error, "updates", "%ld", standing->updates));
     RETURN_IF(add_format(texts, error, "examples", "%lld", standing->examples));
     RETURN_IF(add_format(texts, error, "steps", "%ld", standing->steps));
     if (!isnan(standing->test_score))
@@ -195,7 +197,7 @@ void resume_texts_free(struct resume_texts *texts) {
 #define SECONDS_MOST 1e9
 
 struct counted {
-    long position, place, version, steps, examples;
+    long position, place, version, updates, steps, examples;
     int workers;
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
     double epoch_loss, epoch_batches, epoch_seconds;
@@ -209,6 +211,7 @@ static const struct option counted_rows[] = {
     OPTION_ROW(LONG, "position", struct counted, position, .most = BATCHES_MOST, .unit = "batches"),
     OPTION_ROW(LONG, "place", struct counted, place, .most = EXAMPLES_MOST, .unit = "examples"),
     OPTION_ROW(LONG, "version", struct counted, version, .most = BATCHES_MOST, .unit = "updates"),
+    OPTION_ROW(LONG, "updates", struct counted, updates, .most = BATCHES_MOST, .unit = "updates"),
     OPTION_ROW(LONG, "steps", struct counted, steps, .most = BATCHES_MOST, .unit = "steps"),
     OPTION_ROW(LONG, "examples", struct counted, examples, .most = EXAMPLES_MOST, .unit = "examples"),
     OPTION_ROW(LONG, "train_examples", struct counted, train_examples, .least = 1, .most = EXAMPLES_MOST,

@@ -38,7 +38,8 @@ struct standing {
     const long *own;    /* [workers] batches of each (split, all), or NULL */
     double epochs_done; /* how often the data has been gone through: by all together, or (all) by each */
     double final_cost;  /* loss of the last steps, or NAN */
-    long version;       /* updates of each shard */
+    long version;       /* of each shard */
+    long updates;       /* of the weights */
     long long examples;
     long steps;        /* of all workers */
     double test_score; /* of these weights, or NAN: they were not tested */

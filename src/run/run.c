@@ -390,7 +390,7 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     run->checkpoint_s = world_now(run->world);
     run->target_s = run->resumes ? resume_target(&run->checkpoint, run->setup.config.target_accuracy) : NAN;
     run->has_checkpoint = run->folder_state == FOLDER_RESUMED;
-    run->checkpoint_update = run->version_before;
+    run->checkpoint_update = store_updates(&run->store);
     RETURN_IF(await_start(run, error));
     run->began_s = run->told_s = world_now(run->world);
     if (run->resumes) run_tell_event(run, EVENT_RESUMED, -1, run->setup.config.resume);
@@ -405,7 +405,7 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
 
 /* The state that it would begin with. */
 static int keep_first(struct run *run, struct run_result *result, struct error *error) {
-    result->summary.updates = store_version(&run->store);
+    result->summary.updates = store_updates(&run->store);
     if (run->fresh[0]) return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.weights, run->fresh);
     run->target_s = run->cost_before = (double)NAN;
     RETURN_IF(await_start(run, error));

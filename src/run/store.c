@@ -64,7 +64,9 @@ static int fill_store(struct run *run, struct error *error) {
         RETURN_IF(load_vector(run, "owed", owed, error));
     if (run->resumes) {
         RETURN_IF(load_vector(run, "", weights, error));
-        store_set_version(&run->store, (long)checkpoint_number(&run->checkpoint, "version", 0));
+        const long version = (long)checkpoint_number(&run->checkpoint, "version", 0);
+        store_set_version(&run->store, version);
+        store_set_updates(&run->store, (long)checkpoint_number(&run->checkpoint, "updates", version));
         RETURN_IF(load_moments(run, error));
     }
     if (run->resumes && average && checkpoint_has(&run->checkpoint, "average", layout))

@@ -282,7 +282,7 @@ struct summary run_summary(const struct run *run) {
     const long long examples = run_examples(run);
     return (struct summary){.workers = run->workers,
                             .epochs = run_epochs(run),
-                            .updates = store_version(&run->store),
+                            .updates = store_updates(&run->store),
                             .examples = examples,
                             .train_seconds = run->seconds_before + here,
                             .examples_per_s =

@@ -50,9 +50,11 @@ static void end_round(struct shard *shard, int worker) {
     struct quorum *state = shard->state;
     if (!is_complete(shard)) return;
     const long version = atomic_load(&shard->version);
+    const int counts = state->stale_counts ? atomic_load(&state->arrived) : 1;
     shard_step_share(shard, worker, 0, 1);
     shard_settle(shard);
-    atomic_store(&shard->version, version + (state->stale_counts ? atomic_load(&state->arrived) : 1));
+    atomic_fetch_add(&shard->joined, counts - 1);
+    atomic_store(&shard->version, version + counts);
     atomic_store(&state->arrived, 0);
     for (int w = 0; w < shard->store->settings.roster->workers; w++) {
         struct gradient *gradient = atomic_exchange(&shard->contributed[w], NULL);

@@ -232,6 +232,24 @@ long store_version(const struct store *store) {
     return least;
 }
 
+void store_set_updates(struct store *store, long updates) {
+    for (int s = 0; s < store->settings.shards; s++) {
+        struct shard *shard = &store->shards[s];
+        atomic_store(&shard->joined, atomic_load(&shard->version) - updates);
+    }
+}
+
+static long updates_of(const struct shard *shard) {
+    return atomic_load(&shard->version) - atomic_load(&shard->joined);
+}
+
+long store_updates(const struct store *store) {
+    long least = updates_of(&store->shards[0]);
+    for (int s = 1; s < store->settings.shards; s++)
+        if (updates_of(&store->shards[s]) < least) least = updates_of(&store->shards[s]);
+    return least;
+}
+
 /* Where it lives on a device that has failed, nothing is known to be lost. */
 static double witness_of(const struct shard *shard) {
     double seen = (double)atomic_load(&shard->racy_updates);

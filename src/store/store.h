@@ -104,7 +104,8 @@ struct shard {
     size_t begin, end;       /* of the flat vector; multiples of LINE_FLOATS */
     struct span *spans;      /* [span_count], they cover the slice */
     int span_count;
-    _Alignas(64) _Atomic long version;     /* updates applied */
+    _Alignas(64) _Atomic long version;     /* updates applied; of some strategies, gradients */
+    _Atomic long joined;                   /* of these, gradients that were in one update with another */
     struct lock lock;                      /* rank 1: nothing else is taken under it */
     struct event applied;                  /* posted whenever the shard is done with a gradient */
     struct mailbox mailbox;                /* to its server */
@@ -261,7 +262,11 @@ float shard_worth(const struct shard *shard, const struct gradient *gradient, lo
 
 /* Sets all versions; for resuming. */
 void store_set_version(struct store *store, long version);
-long store_version(const struct store *store);      /* the smallest over the shards */
+long store_version(const struct store *store); /* the smallest over the shards */
+/* Times that the weights were changed, the smallest over the shards: the version, but where that counts
+ * gradients and an update is of several. Setting them comes after the version. */
+void store_set_updates(struct store *store, long updates);
+long store_updates(const struct store *store);
 long store_lost_updates(const struct store *store); /* updates counted minus updates that the witness lines
                                                        saw, over all shards */
 long store_dropped(const struct store *store);      /* gradients thrown away, over all shards and workers */

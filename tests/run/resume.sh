@@ -269,6 +269,15 @@ goes_on "shared data" 1280 --data-sharding=shared --devices=cpu:0,cpu:1
 goes_on "another number of workers" 1280 --devices=cpu:0,cpu:1,cpu:2,cpu:3
 goes_on "async with split data" 1280 --strategy=async-lockfree --devices=cpu:0,cpu:1
 
+# An update of several gradients is one, also of those before the checkpoint.
+# shellcheck disable=SC2086
+train --replace --out=start $small --epochs=2 --strategy=adasync:k=2,adapt=none --devices=cpu:0,cpu:1
+[ "$(summary start updates) $(summary start steps)" = "20 40" ] ||
+    fail "means of two: $(summary start updates) updates in $(summary start steps) steps"
+train --resume=start --replace --out=other --epochs=4
+[ "$(summary other updates) $(summary other steps)" = "40 80" ] ||
+    fail "means of two, resumed: $(summary other updates) updates in $(summary other steps) steps"
+
 # Asynchronous workers with data of their own stop at different places; rounds must bring all of them to
 # the end.
 # shellcheck disable=SC2086

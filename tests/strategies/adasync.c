@@ -109,6 +109,8 @@ static void check_against_serial(int workers, int k, bool adapts, bool divides, 
         CHECK(atomic_load(&rig.store.shards[2].version) == plain.version,
               "%s, %d workers: version %ld, expected %ld after %ld updates", text, workers,
               atomic_load(&rig.store.shards[2].version), plain.version, plain.updates);
+        CHECK(store_updates(&rig.store) == plain.updates, "%s, %d workers: %ld updates, expected %ld", text,
+              workers, store_updates(&rig.store), plain.updates);
     }
     CHECK(by_hand_same(&rig, plain.weights, rig.store.weights), "%s, %d workers: other weights", text,
           workers);
