@@ -1,6 +1,6 @@
 /* What matters most about a strategy, in one sentence. Every clause has a threshold, so a row without
- * surprises gets a short sentence; a speed within the spread of the runs is given with that spread and
- * without a verdict. */
+ * surprises gets a short sentence; a speed whose spread is large, by the runs of either side, is given with
+ * that spread; one within its spread without a verdict. */
 #include "bench.h"
 
 #include <math.h>
@@ -12,6 +12,8 @@
 /* Shares of the time, speeds apart, updates and points from which on they are worth a word. */
 static const double wait_matters = 0.2, exchange_matters = 0.2, speed_matters = 0.05, points_matter = 0.5,
                     updates_matter = 0.25;
+/* Of a ratio of speeds: a deviation from which on the ratio alone would say more than the runs do. */
+static const double spread_matters = 0.1;
 /* Of the waiting, as the words "mostly for" have it. */
 static const double wait_is_for_one = 0.6;
 
@@ -19,25 +21,38 @@ static const double wait_is_for_one = 0.6;
 
 enum standing { SLOWER, SAME, FASTER, UNCLEAR };
 
+static bool is_spread(double ratio, double deviation) {
+    return deviation > spread_matters * ratio;
+}
+
 static enum standing standing(double ratio, double deviation) {
-    if (fabs(ratio - 1.0) <= speed_matters) return SAME;
+    if (fabs(ratio - 1.0) <= speed_matters) return is_spread(ratio, deviation) ? UNCLEAR : SAME;
     if (fabs(ratio - 1.0) <= deviation) return UNCLEAR;
     return ratio > 1.0 ? FASTER : SLOWER;
 }
 
+/* "1.75", or "1.75 +- 0.49" */
+static void add_ratio(struct text *words, double ratio, double deviation, bool spread) {
+    text_add(words, "%.2f", ratio);
+    if (spread) text_add(words, " +- %.2f", deviation);
+}
+
 static void add_speed(struct text *words, double ratio, double deviation, const char *whom) {
-    switch (standing(ratio, deviation)) {
+    const enum standing found = standing(ratio, deviation);
+    const bool spread = is_spread(ratio, deviation);
+    switch (found) {
     case SLOWER:
-        text_add(words, "slower than %s (%.2f times its speed)", whom, ratio);
+        text_add(words, "slower than %s (", whom);
+        add_ratio(words, ratio, deviation, spread);
+        text_add(words, " times its speed)");
         return;
     case SAME:
         text_add(words, "about as fast as %s (%.2f times)", whom, ratio);
         return;
     case FASTER:
-        text_add(words, "%.2f times as fast as %s", ratio, whom);
-        return;
     case UNCLEAR:
-        text_add(words, "%.2f +- %.2f times as fast as %s", ratio, deviation, whom);
+        add_ratio(words, ratio, deviation, spread || found == UNCLEAR);
+        text_add(words, " times as fast as %s", whom);
         return;
     }
 }
@@ -55,7 +70,10 @@ static bool add_speeds(struct text *words, const struct bench_row *row) {
     add_speed(words, row->speedup_one, row->speedup_one_sd, "one device");
     if (isnan(row->speedup_all)) return one == SLOWER;
     if (one == all && one == SLOWER) {
-        text_add(words, " and than one with all cores (%.2f)", row->speedup_all);
+        text_add(words, " and than one with all cores (");
+        add_ratio(words, row->speedup_all, row->speedup_all_sd,
+                  is_spread(row->speedup_all, row->speedup_all_sd));
+        text_add(words, ")");
     } else if (one == all && one == SAME) {
         text_add(words, " and as one with all cores (%.2f)", row->speedup_all);
     } else {

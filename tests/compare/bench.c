@@ -198,7 +198,7 @@ static struct bench_row quiet_row(void) {
     row.finished = 3;
     row.examples_per_s = same(123456);
     row.speedup_one = 1.75;
-    row.speedup_one_sd = 0.125;
+    row.speedup_one_sd = 0.03125;
     row.speedup_all = 1.25;
     row.speedup_all_sd = 0.125;
     row.score_apart = 0.5;
@@ -236,9 +236,9 @@ static void test_speed_sentences(void) {
     check_speeds(1.75, 0.1, 1.25, 0.1,
                  "1.75 times as fast as one device and 1.25 times as fast as one with all cores");
     check_speeds(
-        1.75, 0.1, 0.75, 0.1,
+        1.75, 0.1, 0.75, 0.07,
         "1.75 times as fast as one device, but slower than one with all cores (0.75 times its speed)");
-    check_speeds(0.75, 0.1, 0.5, 0.1,
+    check_speeds(0.75, 0.07, 0.5, 0.05,
                  "slower than one device (0.75 times its speed) and than one with all cores (0.50)");
     check_speeds(1.04, 0, 0.96, 0,
                  "about as fast as one device (1.04 times) and as one with all cores (0.96)");
@@ -247,6 +247,16 @@ static void test_speed_sentences(void) {
         "1.75 +- 0.80 times as fast as one device and 1.25 +- 0.50 times as fast as one with all cores");
     check_speeds(1.75, 0.1, 0.9, 0.2,
                  "1.75 times as fast as one device and 0.90 +- 0.20 times as fast as one with all cores");
+    /* A large spread is said beside a verdict, too. */
+    check_speeds(
+        1.69, 0.49, 2.03, 0.6,
+        "1.69 +- 0.49 times as fast as one device and 2.03 +- 0.60 times as fast as one with all cores");
+    check_speeds(
+        0.75, 0.2, 0.5, 0.3,
+        "slower than one device (0.75 +- 0.20 times its speed) and than one with all cores (0.50 +- 0.30)");
+    check_speeds(
+        1.04, 0.3, 0.96, 0.01,
+        "1.04 +- 0.30 times as fast as one device and about as fast as one with all cores (0.96 times)");
     check_speeds(1.75, NAN, NAN, NAN, "1.75 times as fast as one device");
     check_speeds(0.5, NAN, NAN, NAN, "slower than one device (0.50 times its speed)");
     check_speeds(NAN, NAN, NAN, NAN, "123,456 examples/s");
@@ -488,7 +498,7 @@ static void test_files(void) {
     CHECK(bench_write(path, &bench, &error) == OK, "%s", error.words);
     static const char *const in_bench[] = {
         "strategy,baseline,devices,workers,threads,runs,failed,examples_per_s,examples_per_s_sd,speedup_one,",
-        "\none device,1,cpu:0,1,1,3,0,123456,0,1.75,0.125,1.25,0.125,",
+        "\none device,1,cpu:0,1,1,3,0,123456,0,1.75,0.03125,1.25,0.125,",
         "\n\"a:x=1,say=\"\"y\"\"\",0,\"cpu:0 x1, cpu:1 x1\",2,1,3,0,", ",the barrier,0.75,,nan,0,0,",
         ",0.625,0.125,0.25,0,nan,nan,0.5,0.5,0,0.7,0.05,0.05,0.05,0.2,3000,0,0,nan,"};
     check_csv(path, 5, in_bench, sizeof in_bench / sizeof *in_bench);
