@@ -84,6 +84,7 @@ static int add_contender(struct collection *collection, const char *folder, cons
         struct facts *facts = &collection->runs[collection->count - 1];
         char *origin = collection->collected[collection->count - 1].origin;
         name_contender(facts, name);
+        facts->repeat = n;
         RETURN_IF(file_join(origin, folder, facts->label, error));
         first = false;
     }
@@ -104,6 +105,8 @@ static int add_comparison(struct collection *collection, const char *folder, con
         return error_set(error, ERROR_FILE, "%s: a comparison without a run", folder);
     if (code == OK) code = file_join(path, folder, "bench.csv", error);
     if (code == OK) code = sentences_read(collection->runs + before, collection->count - before, path, error);
+    if (code == OK) code = file_join(path, folder, "runs.csv", error);
+    if (code == OK) code = failures_read(collection->runs + before, collection->count - before, path, error);
     return code;
 }
 
@@ -132,7 +135,11 @@ static int add_sweep(struct collection *collection, const char *folder, const ch
         code = file_join(path, folder, cells_at(sweep, order[i], SWEEP_RUN), error);
         if (code != OK || !facts_there(path)) continue;
         code = add_run(collection, path, true, error);
-        if (code == OK) name_settings(&collection->runs[collection->count - 1], sweep, order[i]);
+        if (code != OK) continue;
+        struct facts *facts = &collection->runs[collection->count - 1];
+        name_settings(facts, sweep, order[i]);
+        if (cells_at(sweep, order[i], SWEEP_REASON)[0])
+            code = memory_text(&facts->failure, cells_at(sweep, order[i], SWEEP_REASON), error);
     }
     memory_free(order);
     if (code != OK || collection->count > 0) return code;

@@ -51,6 +51,7 @@ void facts_free(struct facts *facts) {
     for (int i = 0; i < facts->setting_count; i++) memory_free(facts->settings[i].value);
     memory_free(facts->settings);
     memory_free(facts->sentence);
+    memory_free(facts->failure);
     memory_free(facts->epochs.rows);
     memory_free(facts->steps.workers);
     memory_free(facts->stretch.steps);

@@ -72,6 +72,8 @@ struct facts {
     char folder[PATH_BYTES];
     char label[FACTS_LABEL];  /* how several runs are told apart */
     char *sentence;           /* owned; what bench.csv says of all runs of its group, NULL: nothing */
+    char *failure;            /* owned; why it failed, as the table beside it says, NULL: nothing */
+    int repeat;               /* of its group in a comparison, from 1; 0: of none */
     int group;                /* runs of the same contender have the same, from 0 */
     struct setting *settings; /* [setting_count] owned, in the order of a run's options */
     int setting_count;

@@ -16,6 +16,7 @@ struct group group_of(const struct report *report, int first, double target) {
     for (int i = first; i < end; i++) {
         const struct facts *facts = &report->runs[i];
         group.runs++;
+        group.tested += isfinite(facts->epochs.best_score);
         statistic_add(&group.target_s, facts_target_s(facts, target));
         if (!facts->has_summary) continue;
         statistic_add(&group.score, metric_scale(facts->summary.metric) * facts->summary.test_score);
@@ -118,7 +119,7 @@ const char *speed_text(const struct statistic *speed, char out[FIGURE_BYTES]) {
 const char *target_text(const struct group *group, char out[FIGURE_BYTES]) {
     struct text text = text_into(out, FIGURE_BYTES);
     char words[FIGURE_BYTES];
-    if (group->target_s.count == 0) return "never";
+    if (group->target_s.count == 0) return group->tested > 0 ? "never" : "-";
     text_add(&text, "%s", seconds_text(&group->target_s, words));
     if (group->target_s.count < group->runs)
         text_add(&text, " (%ld of %d)", group->target_s.count, group->runs);

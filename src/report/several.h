@@ -12,7 +12,7 @@ int group_end(const struct report *report, int first);
 struct group {
     struct statistic score, seconds, speed, waiting, staleness, target_s;
     enum metric metric; /* of the score */
-    int runs;
+    int runs, tested;   /* tested: those that a test of an epoch is known of */
 };
 struct group group_of(const struct report *report, int first, double target);
 
@@ -21,13 +21,14 @@ enum metric metric_of_run(const struct facts *facts);
 /* What the runs are judged by, each metric once, in their order; accuracy where nothing is known of any.
  * Returns how many. */
 int metrics_of_report(const struct report *report, enum metric metrics[METRICS]);
-/* The accuracy to be reached: what was asked for; else the highest that all runs reach, rounded down a
- * little. NAN: there is no race, as not all runs have the same data set, or are judged by a share. */
+/* The accuracy to be reached: what was asked for; else the highest that all runs reach that were tested,
+ * rounded down a little. NAN: there is no race, as not all runs have the same data set, or are judged by a
+ * share. */
 double target_of(const struct report *report);
 /* Whether all runs that are known have the same data set. */
 bool same_dataset(const struct report *report);
 
-/* "10.1 Â± 0.5 ms", "204,112 Â± 53,000", "never" or "1.2 s (1 of 2)", into out[FIGURE_BYTES]. */
+/* "10.1 Â± 0.5 ms", "204,112 Â± 53,000", "never", "-" or "1.2 s (1 of 2)", into out[FIGURE_BYTES]. */
 enum { FIGURE_BYTES = 128 };
 const char *seconds_text(const struct statistic *seconds, char out[FIGURE_BYTES]);
 const char *speed_text(const struct statistic *speed, char out[FIGURE_BYTES]);

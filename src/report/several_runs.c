@@ -119,10 +119,10 @@ static void write_bars(struct html *html, const struct report *report, const cha
         html_put(html, "<div class=\"name\"><b>");
         html_text(html, report->runs[i].label);
         html_put(html, "</b><span>");
-        if (!isfinite(value))
-            html_say(html, "%s", of_target ? "never" : "-");
-        else if (of_target)
+        if (of_target)
             html_say(html, "%s", target_text(&group, words));
+        else if (!isfinite(value))
+            html_put(html, "-");
         else
             html_say(html, "%s", speed_text(&group.speed, words));
         html_put(html, "</span></div>\n");

@@ -70,6 +70,12 @@ static void write_rows(struct html *html, const struct report *report, double ta
     table_end(&table);
 }
 
+static bool are_tested(const struct report *report) {
+    for (int i = 0; i < report->count; i++)
+        if (!isfinite(report->runs[i].epochs.best_score)) return false;
+    return true;
+}
+
 static void write_explanation(struct html *html, const struct report *report, double target) {
     enum metric metrics[METRICS];
     const int count = metrics_of_report(report, metrics);
@@ -81,8 +87,10 @@ static void write_explanation(struct html *html, const struct report *report, do
              "staleness, the mean. Of several runs, the mean and the standard deviation.",
              count == 1 ? "is that" : "are those");
     if (isfinite(target) && !isfinite(report->target_accuracy))
-        html_put(html, " The accuracy to be reached is one that all runs reach; "
-                       "<code>--target-accuracy=A</code> says another.");
+        html_put(html,
+                 " The accuracy to be reached is one that all runs reach%s; "
+                 "<code>--target-accuracy=A</code> says another.",
+                 are_tested(report) ? "" : " that were tested");
     html_put(html, "</p>\n");
     if (!same_dataset(report))
         html_element(
@@ -115,7 +123,11 @@ static void write_notes_of(struct html *html, const struct report *report, int r
     char number[NUMBER_BYTES];
     if (!facts->has_summary) {
         begin_note(html, report, run, written);
-        html_put(html, " has no summary.json: it is still running, was killed or failed.</li>\n");
+        if (facts->failure)
+            html_say(html, " failed: %s.", facts->failure);
+        else
+            html_put(html, " has no summary.json: it is still running, was killed or failed.");
+        html_put(html, "</li>\n");
     }
     if (facts->summary.interrupted) {
         begin_note(html, report, run, written);

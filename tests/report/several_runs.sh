@@ -48,6 +48,23 @@ end()
 PYTHON
 python3 bench.py || fail "a comparison: the page is wrong"
 
+# --- a run that failed ---
+# shellcheck disable=SC2086 # several words
+"$TRAINER" bench ${small#--quiet} --quiet --strategies=sync,async-apply --repeats=1 --epochs=2 \
+    --devices=cpu:0,cpu:1 --fail=worker:1@step:5 --out=failed >/dev/null 2>err && fail "bench --fail: code 0"
+report failed/report.html failed
+python3 - <<'PYTHON' || fail "a run that failed: the page is wrong"
+from report_page import *
+page, words_of = Page("failed/report.html"), Page("failed/report.html").text("table")
+why = next(r["error"] for r in csv.DictReader(open("failed/runs.csv")) if r["strategy"] == "sync")
+check(f"sync failed: {why}." in words_of and "worker 1 (cpu:1) failed at step 5" in why, why, words_of)
+check("still running" not in words_of and "one that all runs reach that were tested;" in words_of, words_of)
+row = next(dict(zip(page.rows("table")[0], r)) for r in page.rows("table") if r[0] == "sync")
+check("-" == next(row[name] for name in row if name.startswith("time to")), row)
+check("never" not in page.source, "never")
+end()
+PYTHON
+
 # --- timelines ---
 train --devices=cpu:0 --epochs=2 --out=early
 cp -r early later && cp -r early far-off
