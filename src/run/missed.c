@@ -1,4 +1,6 @@
-/* Faults that were asked for and never came: they make a run look more robust than it is. */
+/* What was asked for and never came: faults, which make a run look more robust than it is, and the accuracy
+ * that was to be reached. */
+#include <math.h>
 #include <stdio.h>
 
 #include "open.h"
@@ -42,4 +44,12 @@ void run_say_missed_faults(struct run *run) {
         name_fault(&faults->list[i], name, sizeof name);
         progress_warn(&run->progress, "%s was never reached: %s", name, why);
     }
+}
+
+void run_say_missed_target(struct run *run) {
+    const struct config *config = &run->setup.config;
+    if (isnan(config->target_accuracy) || !isnan(run->target_s) || run->highest_epoch == 0) return;
+    if (run->interrupted || config->quiet) return; /* broken off, it may still come there */
+    progress_warn(&run->progress, "--target-accuracy=%g was never reached: the best was %.4f, in epoch %d",
+                  config->target_accuracy, run->highest, run->highest_epoch);
 }

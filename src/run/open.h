@@ -90,6 +90,8 @@ struct run {
     long checkpoint_update; /* after which it was written */
     double train_loss;      /* of the last complete epoch */
     double target_s;        /* training seconds when the target accuracy was reached, or NAN */
+    double highest;         /* test score of all epochs of this part ... */
+    int highest_epoch;      /* ... and the epoch; 0: none was tested */
     double epoch_s;         /* training seconds when the epoch began, or this part of it */
     long long epoch_examples;
     struct begun_epoch begun; /* what earlier parts of the run had of it */
@@ -251,6 +253,8 @@ int run_open_steps(struct run *run, struct error *error);
 /* missed.c: a line for each --fail and --stall that never came, also when quiet; once the run is over, while
  * all pause. */
 void run_say_missed_faults(struct run *run);
+/* The same for --target-accuracy, but not when quiet: how close the run came. */
+void run_say_missed_target(struct run *run);
 
 /* That hold the weights: parameter servers where there are several, else threads; 0: there are none. */
 int run_servers(const struct run *run);

@@ -164,6 +164,10 @@ static int finish_epoch(struct run *run, struct error *error) {
     run->epoch_examples = examples;
     run->begun = (struct begun_epoch){0};
     run->epoch++;
+    if (row.test_score > run->highest || (run->highest_epoch == 0 && !isnan(row.test_score))) {
+        run->highest = row.test_score;
+        run->highest_epoch = row.epoch;
+    }
     if (isnan(run->target_s) && run->tested.score >= run->setup.config.target_accuracy) {
         run->target_s = row.time_s;
         run_tell_target(run, &row);
@@ -331,6 +335,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     if (run->best.epoch > 0) say_best(run);
     run_say_verdict(run, summary);
     run_say_missed_faults(run);
+    run_say_missed_target(run);
     if (run->interrupted && run->silent)
         return error_set(error, ERROR_INTERRUPTED, "stopped after %lld examples, as was asked",
                          summary->examples);

@@ -305,6 +305,13 @@ assert {1, *range(3, 61, 3)} <= set(numbers) and numbers == sorted(set(numbers))
 assert len(numbers) <= 21 + json.load(open("target/summary.json"))["train_seconds"] * 10, numbers
 assert "loss: mean cross entropy, with L2" in lines
 PYTHON
+! grep 'never reached' err || fail "a target that was reached is said not to have been"
+# shellcheck disable=SC2086
+train target $small --epochs=3 --devices=cpu:0 --target-accuracy=1
+best=$(awk -F, 'NR > 1 && $5 > most { most = $5; epoch = $1 } END { printf "%.4f, in epoch %d", most, epoch }' \
+    target/epochs.csv)
+grep -qx "trainer: --target-accuracy=1 was never reached: the best was $best" err ||
+    fail "a target that was never reached, the best was $best: $(cat err)"
 # shellcheck disable=SC2086
 train twice $small --epochs=4 --devices=cpu:0,cpu:1
 # shellcheck disable=SC2086
