@@ -32,6 +32,7 @@ static const struct {
     {"option", "hidden|hidden-size", "--model=mlp:hidden=*"},
     {"option", "log-interval|print-interval|print-freq|log-freq", "--print-every=*"},
     {"option", "overwrite|force", "--replace"},
+    {"option", "strategies", "trainer bench --strategies=*"},
     {"option", "amp|bf16|fp16|mixed-precision", "--precision=bf16"},
     {"option", "arch|network|net", "--model=*"},
     {"option", "data-path|data-root|root", "--data-dir=*"},

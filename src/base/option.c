@@ -89,6 +89,7 @@ static const char *instead_of(const struct option *rows, const char *name, const
                               size_t bytes) {
     char own[NAME_MOST + 1];
     if (habit_instead("option", name, value, out, bytes) == NULL) return NULL;
+    if (strncmp(out, "trainer ", 8) == 0) return out; /* another command's */
     snprintf(own, sizeof own, "%.*s", (int)strcspn(out + 2, "="), out + 2);
     return option_find(rows, own) != NULL ? out : NULL;
 }

@@ -7,21 +7,52 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../store/phases.h"
 
 /* What is proposed as --strategy=NAME is here a NAME of the list. */
-static int propose_name(struct error *error) {
+static int propose_name(struct error *why, struct error *error) {
     static const char proposal[] = "did you mean ", option[] = "--strategy=";
-    char *at = strstr(error->words, proposal);
-    char *words = at != NULL ? at + strlen(proposal) : error->words;
+    char *at = strstr(why->words, proposal);
+    char *words = at != NULL ? at + strlen(proposal) : why->words;
     if (strncmp(words, option, strlen(option)) == 0)
         memmove(words, words + strlen(option), strlen(words + strlen(option)) + 1);
-    return error->code;
+    return error_set(error, why->code, "%s", why->words);
 }
 
-/* Adds one, after a look whether it can be chosen. */
-static int add(struct strategy_list *list, const char *text, struct error *error) {
-    if (phases_check(text, error) != OK) return propose_name(error);
+/* The strategy before with this as the value of its last setting, into out[STRATEGY_TEXT_BYTES]; false: that
+ * is none. */
+static bool make_like(const char *before, const char *value, char *out) {
+    struct error ignored = {0};
+    const char *equals = strrchr(before, '=');
+    if (!equals || strpbrk(value, ":=")) return false;
+    const int length =
+        snprintf(out, STRATEGY_TEXT_BYTES, "%.*s%s", (int)(equals + 1 - before), before, value);
+    return length < STRATEGY_TEXT_BYTES && phases_check(out, &ignored) == OK;
+}
+
+/* "ssp:bound=0,1,2" is meant as three of them; `rest`: from the 1 on. */
+static int propose_each(const char *before, const char *rest, struct error *error) {
+    char meant[400], value[STRATEGY_TEXT_BYTES], one[STRATEGY_TEXT_BYTES], first[60];
+    struct text text = text_into(meant, sizeof meant);
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(rest, ","), rest);
+    text_add(&text, "%s", before);
+    for (const char *next = rest; next; next = strchr(next, ',') ? strchr(next, ',') + 1 : NULL) {
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(next, ","), next);
+        if (!make_like(before, value, one)) break;
+        text_add(&text, ",%s", one);
+    }
+    return error_set(error, ERROR_USAGE, "strategy \"%s\": unknown; did you mean %s?", first, meant);
+}
+
+/* Adds one, after a look whether it can be chosen. `rest` begins with it. */
+static int add(struct strategy_list *list, const char *text, const char *rest, struct error *error) {
+    char like[STRATEGY_TEXT_BYTES];
+    const char *before = list->count > 0 ? list->texts[list->count - 1] : "";
+    struct error why = {0};
+    if (phases_check(text, &why) != OK && make_like(before, text, like))
+        return propose_each(before, rest, error);
+    if (why.code != OK) return propose_name(&why, error);
     RETURN_IF(memory_grow(&list->texts, list->count, list->count + 1, "a list of strategies", error));
     snprintf(list->texts[list->count++], sizeof *list->texts, "%s", text);
     return OK;
@@ -32,10 +63,10 @@ static int add_all(struct strategy_list *list, struct error *error) {
     for (int i = 0; strategies[i]; i++) {
         const char *name = strategies[i]->plugin.name;
         const char *const *variant = strategies[i]->variants;
-        if (!variant) RETURN_IF(add(list, name, error));
+        if (!variant) RETURN_IF(add(list, name, name, error));
         for (; variant && *variant; variant++) {
             snprintf(text, sizeof text, "%s:%s", name, *variant);
-            RETURN_IF(add(list, text, error));
+            RETURN_IF(add(list, text, text, error));
         }
     }
     return OK;
@@ -64,9 +95,13 @@ int strategy_list_parse(struct strategy_list *list, const char *text, struct err
                              "--strategies: \"%.40s...\" has %zu characters, expected %zu "
                              "at most",
                              rest, length, sizeof one - 1);
+        if (length == 0)
+            return error_set(error, ERROR_USAGE,
+                             "--strategies=%.200s: found an empty name, expected names separated by commas",
+                             text);
         memcpy(one, rest, length);
         one[length] = '\0';
-        RETURN_IF(add(list, one, error));
+        RETURN_IF(add(list, one, rest, error));
         rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }
     return OK;

@@ -152,10 +152,31 @@ static int check_order(const struct phases *phases, struct error *error) {
     return OK;
 }
 
+/* "sync,ssp": a strategy's name follows a comma. */
+static bool is_list(const char *text) {
+    for (const char *comma = strchr(text, ','); comma; comma = strchr(comma + 1, ',')) {
+        char name[SHOWN_MOST + 1];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(comma + 1, ","), comma + 1);
+        if (plugin_named(&strategy_kind, name)) return true;
+    }
+    return false;
+}
+
+static int parse_one(struct phases *phases, const char *text, struct error *error) {
+    struct error why = {0};
+    phases->count = 1;
+    if (plugin_choose(&phases->list[0].strategy, &strategy_kind, text, &why) == OK) return OK;
+    if (!is_list(text)) return error_set(error, why.code, "%s", why.words);
+    return error_set(error, ERROR_USAGE,
+                     "--strategy=%.200s: found several strategies, expected one; did you mean trainer bench "
+                     "--strategies=%.200s?",
+                     text, text);
+}
+
 int phases_parse(struct phases *phases, const char *text, struct error *error) {
     const bool several = phases_several(text);
-    *phases = (struct phases){.count = several ? 0 : 1};
-    if (!several) return plugin_choose(&phases->list[0].strategy, &strategy_kind, text, error);
+    *phases = (struct phases){0};
+    if (!several) return parse_one(phases, text, error);
     for (const char *rest = text; rest;) {
         const size_t length = phase_length(rest);
         const struct piece_of piece = trimmed(rest, length);

@@ -177,6 +177,7 @@ proposes --resume=x --resume_from_checkpoint=x
 proposes --print-every=10 --print-freq=10
 proposes --microbatches=2 --gradient-accumulation-steps=2
 proposes --outputs=csv,tensorboard --tensorboard
+proposes 'trainer bench --strategies=sync,ssp' --strategies=sync,ssp
 bad 2 'trainer: dataset "nope": unknown (one of *' pack nope x.pack
 bad 2 'trainer: model "resnet": unknown; did you mean --model=alexnet\? *' --model=resnet
 

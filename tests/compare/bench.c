@@ -111,14 +111,14 @@ static void test_lists(void) {
     for (int i = 0; i < all.count; i++) check_list(all.texts[i], 1, (const char *const[]){all.texts[i]});
     strategy_list_free(&all);
 
-    check_refused("", "unknown");
-    check_refused(",", "unknown");
+    check_refused("", "found an empty name");
+    check_refused(",", "found an empty name");
     check_refused("x=1", "\"x=1\": unknown");
     snprintf(text, sizeof text, "%s,%sx", plain, plain);
     snprintf(one, sizeof one, "did you mean \"%s\"", plain);
     check_refused(text, one);
     snprintf(text, sizeof text, "%s,", plain);
-    check_refused(text, "unknown");
+    check_refused(text, "found an empty name");
     snprintf(text, sizeof text, "%s,no=1", plain);
     check_refused(text, "unknown");
     snprintf(text, sizeof text, "%s:%s,no=1", name, key);
@@ -359,7 +359,7 @@ static const char long_name[] = "a-strategy-with-a-long-name:and=settings";
 static struct bench made_up(struct bench_row rows[4]) {
     for (int i = 0; i < 4; i++) {
         rows[i] = quiet_row();
-        rows[i].devices = i == 0 ? "cpu:0" : "cpu:0 x1, cpu:1 x1";
+        rows[i].devices = i == 0 ? "cpu:0 x1" : "cpu:0 x1, cpu:1 x1";
         rows[i].workers = i == 0 ? 1 : 2;
         rows[i].threads = 1;
         rows[i].test_score = of(3, (const double[]){0.5, 0.625, 0.75});
@@ -498,7 +498,7 @@ static void test_files(void) {
     CHECK(bench_write(path, &bench, &error) == OK, "%s", error.words);
     static const char *const in_bench[] = {
         "strategy,baseline,devices,workers,threads,runs,failed,examples_per_s,examples_per_s_sd,speedup_one,",
-        "\none device,1,cpu:0,1,1,3,0,123456,0,1.75,0.03125,1.25,0.125,",
+        "\none device,1,cpu:0 x1,1,1,3,0,123456,0,1.75,0.03125,1.25,0.125,",
         "\n\"a:x=1,say=\"\"y\"\"\",0,\"cpu:0 x1, cpu:1 x1\",2,1,3,0,", ",the barrier,0.75,,nan,0,0,",
         ",0.625,0.125,0.25,0,nan,nan,0.5,0.5,0,0.7,0.05,0.05,0.05,0.2,3000,0,0,nan,"};
     check_csv(path, 5, in_bench, sizeof in_bench / sizeof *in_bench);

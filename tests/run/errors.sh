@@ -170,6 +170,7 @@ done <<'TABLE'
 2|--quiet=maybe: expected 0 or 1|--quiet=maybe
 2|--checkpoint-every=-1: expected 0|--checkpoint-every=-1
 2|strategy "snyc": unknown; did you mean "sync"|--strategy=snyc
+2|--strategy=ssp:bound=1,sync: found several strategies, expected one; did you mean trainer bench --strategies=ssp:bound=1,sync\?|--strategy=ssp:bound=1,sync
 2|--strategy: a value is missing|--strategy=
 2|sync: unknown setting "apply"|--strategy=sync:apply=worker
 2|async-lockfree: apply=nobody: expected one of server¦worker|--strategy=async-lockfree:apply=nobody
