@@ -10,19 +10,44 @@
 #include "open.h"
 
 /* "worker 0 (cpu:0) x1" would say the same twice: threads of this process are named by their devices. */
-static void name_workers(const struct run *run, char *out, size_t bytes) {
-    struct text text = text_into(out, bytes);
-    if (run->site.groups) {
-        text_add(&text, "%s x%d", run->setup.config.devices, run->setup.devices[0].threads);
+static void name_worker(const struct run *run, int worker, char *out, size_t bytes) {
+    char name[GROUP_NAME_BYTES];
+    if (run->crew.elsewhere) {
+        snprintf(out, bytes, "%s", run->member[worker].name);
         return;
     }
-    for (int w = 0; w < run->workers && text.used + 40 < bytes; w++)
-        if (run->member[w].absent)
-            continue;
-        else if (run->crew.elsewhere)
-            text_item(&text, ", ", "%s", run->member[w].name);
-        else
-            text_item(&text, ", ", "%s x%d", run->setup.devices[w].name, run->setup.devices[w].threads);
+    setup_worker_name(&run->setup, worker, name);
+    snprintf(out, bytes, "%s x%d", name, run->setup.devices[worker].threads);
+}
+
+/* As far as there is room, then how many they are. */
+static void name_workers(const struct run *run, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    const char *devices = run->setup.config.devices;
+    if (run->site.groups && strlen(devices) + 20 < bytes) {
+        text_add(&text, "%s x%d", devices, run->setup.devices[0].threads);
+        return;
+    }
+    for (int w = 0; w < run->workers; w++) {
+        char name[MEMBER_NAME_BYTES + 20];
+        if (run->member[w].absent) continue;
+        name_worker(run, w, name, sizeof name);
+        if (text.used + strlen(name) + 25 > bytes) {
+            text_add(&text, ", ... %d in all", run->present);
+            return;
+        }
+        text_item(&text, ", ", "%s", name);
+    }
+}
+
+/* What there is more of than cores. */
+static const char *what_shares(const struct setup *setup) {
+    const int processes = setup->processes > 1 ? setup->processes : 1;
+    struct cores all;
+    int cpus = 0;
+    world_cores(&all);
+    for (int d = 0; d < setup->device_count * setup->group; d++) cpus += !device_apart(&setup->devices[d]);
+    return cpus * processes > all.count ? "devices" : "threads";
 }
 
 /* Which server holds how much of the weights, where there are several. */
@@ -136,7 +161,7 @@ int run_say_start(struct run *run, struct error *error) {
         lines_describe(lines, "tested and kept: the moving average of the weights, decay %g",
                        config->average);
     if (setup->cores_shared && !run->crew.elsewhere)
-        lines_describe(lines, "more devices than cores: they share them");
+        lines_describe(lines, "more %s than cores: they share them", what_shares(setup));
     RETURN_IF(say_servers(run, error));
     say_resumed(run);
     say_restart(run);

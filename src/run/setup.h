@@ -30,7 +30,7 @@ struct setup {
         *devices;      /* [device_count * group] as groups_spread has them: the first ones are the workers' */
     int device_count;  /* workers here */
     int group;         /* devices of a worker */
-    bool cores_shared; /* more devices than cores */
+    bool cores_shared; /* devices have more threads than there are cores */
     struct dataset dataset;
     enum loss loss;           /* what --loss means for it */
     struct network network;   /* for training, of a micro-batch */
