@@ -10,6 +10,11 @@
 
 enum { FIGURES = 40 }; /* columns before the settings */
 
+/* "accuracy", above its column */
+static const char *metric_title(const struct sweep *sweep) {
+    return sweep->metric_name + strlen("validation_");
+}
+
 static void settings_text(const struct sweep *sweep, int run, struct text *text) {
     for (int v = 0; v < sweep->variation_count; v++)
         text_item(text, " ", "%s=%s", sweep->variations[v].name, sweep->runs[run].values[v]);
@@ -91,8 +96,8 @@ static int print_rows(const struct sweep *sweep, const struct page *page, struct
     int *order = NULL, code = OK;
     RETURN_IF(memory_array(&order, sweep->count, "an order", error));
     sweep_rank(sweep, order);
-    const char *title = sweep->metric_name + strlen("validation_");
-    fprintf(page->file, "%5s %5s  %10s %6s %7s  settings\n", "place", "run", title, "epochs", "seconds");
+    fprintf(page->file, "%5s %5s  %10s %6s %7s  settings\n", "place", "run", metric_title(sweep), "epochs",
+            "seconds");
     for (int i = 0; i < sweep->count && code == OK; i++)
         code = print_run(sweep, page, i + 1, order[i], error);
     memory_free(order);
@@ -104,7 +109,7 @@ int sweep_print(const struct sweep *sweep, const struct page *page, struct error
     char line[PATH_BYTES + 200], folder[PATH_BYTES], figure[METRIC_BYTES];
     RETURN_IF(print_rows(sweep, page, error));
     snprintf(line, sizeof line, "%s is that of the validation part, at each run's best epoch.",
-             sweep->metric_name);
+             metric_title(sweep));
     fputc('\n', page->file);
     page_words(page, 0, 2, line);
     if (best < 0 || isnan(sweep->runs[best].test)) return OK;
