@@ -163,6 +163,15 @@ static int check_comparison(const char *folder, struct error *error) {
     return code;
 }
 
+/* The folder of a contender, or of any other runs that are numbered. */
+static int check_runs(const char *folder, struct error *error) {
+    char first[PATH_BYTES];
+    RETURN_IF(file_join(first, folder, "1/checkpoint", error));
+    if (!file_is_folder(first)) return OK;
+    return error_set(error, ERROR_FILE, "%.200s has several runs, expected one of them, such as %.200s/1",
+                     folder, folder);
+}
+
 /* A folder of several runs is none of one. */
 static int check_several(const char *folder, struct error *error) {
     static const char *const verbs[] = {"sweep", "ensemble"};
@@ -177,7 +186,8 @@ static int check_several(const char *folder, struct error *error) {
                 "--resume=%.200s goes on with all",
                 folder, verbs[v], folder, verbs[v], folder);
     }
-    return check_comparison(folder, error);
+    RETURN_IF(check_comparison(folder, error));
+    return check_runs(folder, error);
 }
 
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error) {
