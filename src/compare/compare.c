@@ -23,6 +23,7 @@ enum { FOLDER_MOST = 200 };
 struct contender {
     struct typed typed;
     char folder[FOLDER_BYTES]; /* below settings.out */
+    char device[80];           /* of a baseline, "cpu:0 x1" */
     struct wait_sums waits;
 };
 
@@ -53,8 +54,10 @@ static void add_contender(struct comparison *comparison, const char *name, const
 /* One healthy worker on the first device; with a prefetcher beside it only where the strategies have them
  * too. */
 static void add_baseline(struct comparison *comparison, const char *name, int threads, bool spare_cores) {
-    struct config *settings = &comparison->contenders[comparison->bench.count].typed.value;
-    add_contender(comparison, name, comparison->first, 1, threads);
+    struct contender *contender = &comparison->contenders[comparison->bench.count];
+    struct config *settings = &contender->typed.value;
+    snprintf(contender->device, sizeof contender->device, "%s x%d", comparison->first, threads);
+    add_contender(comparison, name, contender->device, 1, threads);
     comparison->rows[comparison->bench.count - 1].baseline = true;
     snprintf(settings->devices, sizeof settings->devices, "%s", comparison->first);
     settings->threads = threads;
@@ -348,6 +351,18 @@ static int claim_folder(struct comparison *comparison, struct error *error) {
     return error_set(error, ERROR_FILE, "%.300s has a comparison: --replace starts anew", settings->out);
 }
 
+/* What has ended stays in the folder, so that a new comparison there takes its place. */
+static int say_interrupted(const struct comparison *comparison, struct error *error) {
+    error_set(error, ERROR_INTERRUPTED, "interrupted after %d of %d runs", comparison->ended,
+              comparison->bench.count * comparison->bench.repeats);
+    if (comparison->ended == 0) return error->code;
+    const size_t used = strlen(error->words);
+    snprintf(error->words + used, sizeof error->words - used,
+             "; a comparison cannot be resumed: --out=%.300s --replace starts it anew",
+             comparison->typed.value.out);
+    return error->code;
+}
+
 int compare_run(struct comparison *comparison, struct error *error) {
     struct error stopped = {0}, first = {0};
     struct progress progress;
@@ -375,9 +390,7 @@ int compare_run(struct comparison *comparison, struct error *error) {
         RETURN_IF(file_join(path, comparison->typed.value.out, "bench.csv", error));
         RETURN_IF(bench_write(path, &comparison->bench, error));
     }
-    if (code == ERROR_INTERRUPTED)
-        return error_set(error, code, "interrupted after %d of %d runs", comparison->ended,
-                         comparison->bench.count * comparison->bench.repeats);
+    if (code == ERROR_INTERRUPTED) return say_interrupted(comparison, error);
     if (code != OK) return error_set(error, code, "%s", stopped.words);
     return first.code != OK ? error_set(error, first.code, "%s", first.words) : OK;
 }

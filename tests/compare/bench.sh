@@ -137,16 +137,17 @@ import csv
 rows = list(csv.DictReader(open("alone/bench.csv")))
 assert rows[0]["test_cost"] == rows[-1]["test_cost"] and float(rows[0]["test_cost"]) > 0
 assert rows[0]["test_accuracy_sd"] == "nan"
+assert all(row["devices"] == f"cpu:0 x{row['threads']}" for row in rows), [row["devices"] for row in rows]
 PYTHON
 
 # --- a list: commas between strategies, and inside one ---
 bench 0 --quiet --epochs=1 --repeats=1 \
-    --strategies="sync,async-lockfree:apply=server,apply=worker,async-lockfree" --out=list
+    --strategies="sync,local-sgd:every=4,outer=nesterov,outer_rate=0.5,async-lockfree" --out=list
 look list 1 $((3 + $(wc -l <<<"$baselines")))
-[ "$(tail -n 3 names | tr '\n' ' ')" = "sync async-lockfree:apply=server,apply=worker async-lockfree " ] ||
+[ "$(tail -n 3 names | tr '\n' ' ')" = "sync local-sgd:every=4,outer=nesterov,outer_rate=0.5 async-lockfree " ] ||
     fail "a list became: $(cat names)"
-[ -s "list/async-lockfree-apply=server-apply=worker/1/summary.json" ] || fail "a list: folders: $(ls list)"
-grep -qx "async-lockfree:apply=server,apply=worker" out ||
+[ -s "list/local-sgd-every=4-outer=nesterov-outer_rate=0.5/1/summary.json" ] || fail "a list: folders: $(ls list)"
+grep -qx "local-sgd:every=4,outer=nesterov,outer_rate=0.5" out ||
     fail "a name that is too long has no line of its own: $(cat out)"
 
 # --- runs that fail: a row that says so, and the others go on; in rounds, so that the worker surely comes to
@@ -231,7 +232,8 @@ finished=$(($(wc -l <stopped/runs.csv) - 1))
 [ $finished -ge 3 ] || fail "interrupted: only $finished runs are left"
 look stopped 1000 $finished
 [ "$(tail -n 1 err)" = \
-    "trainer: interrupted after $finished of $((1000 * (2 + $(wc -l <<<"$baselines")))) runs" ] ||
+    "trainer: interrupted after $finished of $((1000 * (2 + $(wc -l <<<"$baselines")))) runs; a comparison \
+cannot be resumed: --out=stopped --replace starts it anew" ] ||
     fail "interrupted: said: $(tail -n 1 err)"
 grep -Eq '^one device +[0-9]' out || fail "interrupted: no table of what is finished: $(cat out)"
 grep -q 'only [0-9]* of 1000 runs' stopped/bench.csv || fail "interrupted: not told: $(cat out)"
@@ -240,6 +242,9 @@ grep -q 'only [0-9]* of 1000 runs' stopped/bench.csv || fail "interrupted: not t
 "$TRAINER" --resume=stopped >out 2>err && fail "a comparison's folder was resumed"
 grep -qx 'trainer: stopped has the runs of trainer bench, expected one of them, such as stopped/one-device/1' \
     err || fail "a comparison's folder: $(cat err)"
+"$TRAINER" evaluate --checkpoint=stopped/sync >out 2>err && fail "a contender's folder was evaluated"
+grep -qx 'trainer: stopped/sync has several runs, expected one of them, such as stopped/sync/1' err ||
+    fail "a contender's folder: $(cat err)"
 
 # --- what it does not take ---
 refused 'trainer: bench: takes no --strategy: expected --strategies=*' --strategy=sync
@@ -256,7 +261,12 @@ refused 'trainer: strategy "hogwild": unknown; did you mean async-lockfree:apply
 refused 'trainer: async-lockfree: unknown setting "aply"; did you mean "apply"\?' \
     --strategies="async-lockfree:aply=worker"
 refused 'trainer: --strategies: "sync" is there twice' --strategies="sync,async-lockfree,sync"
-refused 'trainer: strategy "": unknown *' --strategies="sync,"
+for list in "sync," ",sync" "sync,,ssp"; do
+    refused "trainer: --strategies=$list: found an empty name, expected names separated by commas" \
+        --strategies="$list"
+done
+refused 'trainer: strategy "1": unknown; did you mean ssp:bound=0,ssp:bound=1,ssp:bound=2\?' \
+    --strategies="sync,ssp:bound=0,1,2,backup"
 refused 'trainer: --repeats=0: expected 1 to *' --repeats=0
 refused 'trainer: unknown option "--repeat"; did you mean --repeats=2\?' --repeat=2
 refused 'trainer: unknown option "--btach"; did you mean --batch=2\?' --btach=2
