@@ -55,15 +55,40 @@ void waits_longest(const struct wait_sums *sums, struct spent *spent) {
 
 /* --- clauses --- */
 
+/* Behind the name of the server where "the server, for its own gradient to be applied" names it, too; else
+ * NULL.
+ */
+static const char *behind_server(const struct spent *spent) {
+    static const char place[] = "the server", member[] = "server ";
+    const bool same = strncmp(spent->waited_at, place, sizeof place - 1) == 0 &&
+                      strncmp(spent->waited_for, member, sizeof member - 1) == 0;
+    return same ? spent->waited_at + sizeof place - 1 : NULL;
+}
+
+static void add_place(struct text *words, const struct spent *spent) {
+    const bool all_there = spent->waited_at_share > all_but;
+    const bool for_whom = spent->waited_for && spent->waited_for_share > mostly;
+    const char *how_much = all_there ? "nearly all" : "mostly",
+               *behind = for_whom ? behind_server(spent) : NULL;
+    if (behind)
+        text_add(words, ", %s at %s%s", how_much, spent->waited_for, behind);
+    else if (for_whom && all_there)
+        text_add(words, ", %s at %s, mostly for %s", how_much, spent->waited_at, spent->waited_for);
+    else if (for_whom)
+        text_add(words, ", mostly for %s and at %s", spent->waited_for, spent->waited_at);
+    else
+        text_add(words, ", %s at %s", how_much, spent->waited_at);
+}
+
 bool sentence_waiting(struct text *words, const char *before, const struct spent *spent, double least) {
     if (!(spent->wait_share > least)) return false;
     const bool at = spent->waited_at && spent->waited_at_share > mostly;
     const bool for_whom = spent->waited_for && spent->waited_for_share > mostly;
-    const bool all_there = at && spent->waited_at_share > all_but;
-    text_item(words, before, "%.0f %% of the time waits", 100 * spent->wait_share);
-    if (all_there) text_add(words, " at %s", spent->waited_at);
-    if (for_whom) text_add(words, ", mostly for %s", spent->waited_for);
-    if (at && !all_there) text_add(words, "%s at %s", for_whom ? " and" : ", mostly", spent->waited_at);
+    text_item(words, before, "waiting takes %.0f %% of the time", 100 * spent->wait_share);
+    if (at)
+        add_place(words, spent);
+    else if (for_whom)
+        text_add(words, ", mostly for %s", spent->waited_for);
     if (spent->says_longest && spent->waited_at && !at && !for_whom)
         text_add(words, ", %.0f %% of that at %s", 100 * spent->waited_at_share, spent->waited_at);
     return true;
@@ -71,14 +96,14 @@ bool sentence_waiting(struct text *words, const char *before, const struct spent
 
 bool sentence_exchange(struct text *words, const char *before, const struct spent *spent, double least) {
     if (!(spent->exchange_share > least)) return false;
-    text_item(words, before, "%.0f %% of the time exchanges weights and gradients",
+    text_item(words, before, "exchanging weights and gradients takes %.0f %% of the time",
               100 * spent->exchange_share);
     return true;
 }
 
 static bool add_input(struct text *words, const char *before, const struct spent *spent, double least) {
     if (!(spent->input_share > least)) return false;
-    text_item(words, before, "%.0f %% of the time gets the batches", 100 * spent->input_share);
+    text_item(words, before, "getting batches takes %.0f %% of the time", 100 * spent->input_share);
     return true;
 }
 
@@ -191,7 +216,8 @@ const char *sentence_of_run(const struct summary *summary, char *out, size_t byt
     waits_add(&sums, summary->per_worker, summary->workers);
     waits_longest(&sums, &spent);
     digits_thousands(speed, summary->examples_per_s);
-    text_add(&words, "%s examples/s, %.0f %% of the time computes", speed, 100 * summary->compute_share);
+    text_add(&words, "%s examples/s, computing takes %.0f %% of the time", speed,
+             100 * summary->compute_share);
     const char *before = "; slower than it could be: ";
     if (sentence_waiting(&words, before, &spent, share_matters)) before = "; ";
     if (sentence_exchange(&words, before, &spent, share_matters)) before = "; ";

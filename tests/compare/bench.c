@@ -270,39 +270,48 @@ static void test_waiting_sentences(void) {
     row.waited_at = "the barrier";
     row.waited_for = "worker 1";
     row.waited_at_share = row.waited_for_share = 0.95;
-    check_sentence(&row,
-                   "slower than one device (0.50 times its speed): 61 % of the time waits at the barrier, "
-                   "mostly for worker 1");
+    check_sentence(&row, "slower than one device (0.50 times its speed): waiting takes 61 % of the time, "
+                         "nearly all at the barrier, mostly for worker 1");
     row.may_share = true;
     check_sentence(&row,
-                   "slower than one device (0.50 times its speed): 61 % of the time waits at the barrier, "
-                   "mostly for worker 1; --share=auto would give it fewer examples");
+                   "slower than one device (0.50 times its speed): waiting takes 61 % of the time, nearly "
+                   "all at the barrier, mostly for worker 1; --share=auto would give it fewer examples");
     row.wait_share = same(0.19);
     check_sentence(&row, "slower than one device (0.50 times its speed)");
     row.wait_share = same(0.61);
     row.may_share = false;
     row.waited_at_share = 0.7;
-    check_sentence(&row, "slower than one device (0.50 times its speed): 61 % of the time waits, mostly for "
-                         "worker 1 and at the barrier");
+    check_sentence(&row, "slower than one device (0.50 times its speed): waiting takes 61 % of the time, "
+                         "mostly for worker 1 and at the barrier");
     row.waited_for_share = 0.5;
     row.may_share = true;
-    check_sentence(
-        &row, "slower than one device (0.50 times its speed): 61 % of the time waits, mostly at the barrier");
+    check_sentence(&row, "slower than one device (0.50 times its speed): waiting takes 61 % of the time, "
+                         "mostly at the barrier");
     row.waited_at_share = 1;
-    check_sentence(&row,
-                   "slower than one device (0.50 times its speed): 61 % of the time waits at the barrier");
+    check_sentence(&row, "slower than one device (0.50 times its speed): waiting takes 61 % of the time, "
+                         "nearly all at the barrier");
+    /* The place that names the server does not name it twice. */
+    row.waited_at = "the server, for its own gradient to be applied";
+    row.waited_for = "server 0";
+    row.waited_for_share = 0.7;
+    check_sentence(
+        &row, "slower than one device (0.50 times its speed): waiting takes 61 % of the time, nearly all at "
+              "server 0, for its own gradient to be applied; --share=auto would give it fewer examples");
+    row.waited_at_share = 0.7;
+    row.may_share = false;
+    check_sentence(&row, "slower than one device (0.50 times its speed): waiting takes 61 % of the time, "
+                         "mostly at server 0, for its own gradient to be applied");
     row.waited_at = row.waited_for = NULL;
     row.pull_share = same(0.25);
-    check_sentence(&row, "slower than one device (0.50 times its speed): 61 % of the time waits; 30 % of the "
-                         "time exchanges weights and gradients");
+    check_sentence(&row, "slower than one device (0.50 times its speed): waiting takes 61 % of the time; "
+                         "exchanging weights and gradients takes 30 % of the time");
     row.wait_share = same(0.1);
-    check_sentence(&row, "slower than one device (0.50 times its speed): 30 % of the time exchanges weights "
-                         "and gradients");
+    check_sentence(&row, "slower than one device (0.50 times its speed): exchanging weights and gradients "
+                         "takes 30 % of the time");
     row.speedup_one = 1.5;
     row.wait_share = same(0.61);
-    check_sentence(&row,
-                   "1.50 times as fast as one device; 61 % of the time waits; 30 % of the time exchanges "
-                   "weights and gradients");
+    check_sentence(&row, "1.50 times as fast as one device; waiting takes 61 % of the time; exchanging "
+                         "weights and gradients takes 30 % of the time");
 }
 
 static void test_cost_sentences(void) {

@@ -31,7 +31,7 @@ sweep 'one device' "${vary[@]}" --runs=6 --epochs=3 --devices=cpu:0 --out=other
 best=$(sed -n '2s/^ *1 *\([0-9]*\).*/\1/p' out)
 head -n 1 out | grep -q ' accuracy ' && grep -q '^accuracy is that of the validation part, at each' out &&
     ! grep -q validation_ out || fail "its figure has two names: $(cat out)"
-grep -q "^Run $best: [0-9,]* examples/s, [0-9]* % of the time computes" out ||
+grep -q "^Run $best: [0-9,]* examples/s, computing takes [0-9]* % of the time" out ||
     fail "it does not say where the time of the best run went: $(cat out)"
 command=$(sed -n '/^To train it again:/,/^sweep.csv/p' out | grep -v 'again:\|sweep.csv' | tr -d '\\\n')
 # shellcheck disable=SC2086 # several words

@@ -223,8 +223,8 @@ def check_record(run, s, lines): # settings, then steps and epochs, then figures
     assert re.fullmatch(r"Total Time: \d+\.\d\ds",
                         lines[-3]) and abs(float(lines[-3][12:-1]) - s["train_seconds"]) < 0.0051, lines[-3]
     assert lines[-2] == f"Final Cost: {s['final_cost']:.4f}", lines[-2]
-    assert lines[-1].startswith(f"{round(s['examples_per_s']):,} examples/s, {100 * s['compute_share']:.0f} "
-                                "% of the time computes"), lines[-1]
+    assert lines[-1].startswith(f"{round(s['examples_per_s']):,} examples/s, computing takes "
+                                f"{100 * s['compute_share']:.0f} % of the time"), lines[-1]
 
 what, run, *rest = sys.argv[1:]
 try:

@@ -546,32 +546,29 @@ static void test_sentence(void) {
                           .examples_per_s = 123456,
                           .compute_share = 0.96,
                           .wait_share = 0.04};
-    check_sentence(&run, "123,456 examples/s, 96 % of the time computes.");
+    check_sentence(&run, "123,456 examples/s, computing takes 96 % of the time.");
     run.pipeline_idle = 0.0812;
     run.pipeline_idle_equal = 1.0 / 17;
-    check_sentence(&run,
-                   "123,456 examples/s, 96 % of the time computes; while it computes, the stages of the "
-                   "pipeline idle 8.1 % of the time, equal ones would 5.9 %.");
+    check_sentence(&run, "123,456 examples/s, computing takes 96 % of the time; while it computes, the "
+                         "stages of the pipeline idle 8.1 % of the time, equal ones would 5.9 %.");
     run.unfinished_share = 0.25;
     run.pipeline_idle_equal = 0;
-    check_sentence(&run,
-                   "123,456 examples/s, 96 % of the time computes; slower than it could be: 25 % of the "
-                   "time went into steps that did not end.");
+    check_sentence(&run, "123,456 examples/s, computing takes 96 % of the time; slower than it could be: 25 "
+                         "% of the time went into steps that did not end.");
     run.unfinished_share = 0;
     run.pipeline_idle_equal = 0;
     run.compute_share = 0.5;
     run.wait_share = 0.34;
     run.pull_share = run.push_share = 0.04;
     run.input_share = 0.08;
-    check_sentence(&run,
-                   "123,456 examples/s, 50 % of the time computes; slower than it could be: 34 % of the "
-                   "time waits at the barrier, mostly for worker 1 (cpu:1); 8 % of the time exchanges "
-                   "weights and gradients; 8 % of the time gets the batches.");
+    check_sentence(
+        &run, "123,456 examples/s, computing takes 50 % of the time; slower than it could be: waiting takes "
+              "34 % of the time, nearly all at the barrier, mostly for worker 1 (cpu:1); exchanging weights "
+              "and gradients takes 8 % of the time; getting batches takes 8 % of the time.");
     workers[1] = (struct worker_result){.wait_s = 4, .waited_at = "the end of the epoch", .waited_at_s = 3.1};
     run.pull_share = run.push_share = run.input_share = 0;
-    check_sentence(&run,
-                   "123,456 examples/s, 50 % of the time computes; slower than it could be: 34 % of the "
-                   "time waits, 44 % of that at the end of the epoch.");
+    check_sentence(&run, "123,456 examples/s, computing takes 50 % of the time; slower than it could be: "
+                         "waiting takes 34 % of the time, 44 % of that at the end of the epoch.");
     run.pull_share = run.push_share = 0.04;
     run.wait_share = run.input_share = 0.01;
     run.staleness.mean = 1.25;
@@ -581,11 +578,10 @@ static void test_sentence(void) {
     run.lost_workers = 1;
     run.join_count = 2;
     run.shard_bytes = unequal;
-    check_sentence(&run,
-                   "123,456 examples/s, 50 % of the time computes; slower than it could be: 8 % of the time "
-                   "exchanges weights and gradients; a gradient is 1.2 updates old on average, 7 at most; "
-                   "3 of 5,000 updates lost; 1 worker lost; 2 workers joined; of 2 shards the largest holds "
-                   "92.9 % of the weights, the smallest 7.1 %.");
+    check_sentence(&run, "123,456 examples/s, computing takes 50 % of the time; slower than it could be: "
+                         "exchanging weights and gradients takes 8 % of the time; a gradient is 1.2 updates "
+                         "old on average, 7 at most; 3 of 5,000 updates lost; 1 worker lost; 2 workers "
+                         "joined; of 2 shards the largest holds 92.9 % of the weights, the smallest 7.1 %.");
     run = (struct summary){.workers = 2,
                            .per_worker = workers,
                            .servers = 2,
@@ -594,34 +590,31 @@ static void test_sentence(void) {
                            .shard_bytes = unequal,
                            .examples_per_s = 10,
                            .compute_share = 1};
-    check_sentence(&run,
-                   "10 examples/s, 100 % of the time computes; of 2 servers the largest holds 92.9 % of the "
-                   "weights, the smallest 7.1 %.");
+    check_sentence(&run, "10 examples/s, computing takes 100 % of the time; of 2 servers the largest holds "
+                         "92.9 % of the weights, the smallest 7.1 %.");
     const long long four[4] = {250, 250, 250, 250};
     run.shard_bytes = four;
     run.shards = 4;
     run.server_bytes = equal;
-    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
+    check_sentence(&run, "10 examples/s, computing takes 100 % of the time.");
     run.server_bytes = unequal;
     run.shard_bytes = (const long long[4]){3000, 300, 400, 300};
-    check_sentence(&run,
-                   "10 examples/s, 100 % of the time computes; of 2 servers the largest holds 92.9 % of the "
-                   "weights, the smallest 7.1 %; of 4 shards the largest holds 75.0 % of the weights, the "
-                   "smallest 7.5 %.");
+    check_sentence(&run, "10 examples/s, computing takes 100 % of the time; of 2 servers the largest holds "
+                         "92.9 % of the weights, the smallest 7.1 %; of 4 shards the largest holds 75.0 % of "
+                         "the weights, the smallest 7.5 %.");
     run.servers = run.shards = 0;
     workers[0] = (struct worker_result){.name = "worker 0 (cpu:0)", .steps = 100, .compute_s = 1};
     workers[1] = (struct worker_result){.name = "worker 1 (cpu:1)", .steps = 50, .compute_s = 1};
-    static const char slow[] =
-        "10 examples/s, 100 % of the time computes; slower than it could be: a step of "
-        "worker 1 (cpu:1) takes 2.0 times as long as one of worker 0 (cpu:0).";
+    static const char slow[] = "10 examples/s, computing takes 100 % of the time; slower than it could be: a "
+                               "step of worker 1 (cpu:1) takes 2.0 times as long as one of worker 0 (cpu:0).";
     check_sentence(&run, slow);
     workers[1].steps = 70; /* 1.43 times */
-    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
+    check_sentence(&run, "10 examples/s, computing takes 100 % of the time.");
     workers[1] = (struct worker_result){.name = "worker 1 (cpu:1)", .steps = 19, .compute_s = 1};
-    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
+    check_sentence(&run, "10 examples/s, computing takes 100 % of the time.");
     workers[1] =
         (struct worker_result){.name = "worker 1 (cpu:1)", .steps = 50, .compute_s = 1, .lost = true};
-    check_sentence(&run, "10 examples/s, 100 % of the time computes.");
+    check_sentence(&run, "10 examples/s, computing takes 100 % of the time.");
     run.examples_per_s = 0;
     check_sentence(&run, "");
 }

@@ -38,7 +38,7 @@ fails() { # code, words, options...
     [ $? -eq "$code" ] || fail "$*: expected exit code $code: $(cat err)"
     grep -Eq "$words" err || fail "$*: expected $words: $(cat err)"
 }
-tells_time() { [ "$(grep -c ' examples/s, [0-9]* % of the time computes' out)" -eq "$1" ]; }
+tells_time() { [ "$(grep -c ' examples/s, computing takes [0-9]* % of the time' out)" -eq "$1" ]; }
 
 # --- sync: the last round that all took ---
 "$TRAINER" $small --epochs=6 --out=whole $two >out 2>err || fail "the whole run: $(cat err)"
