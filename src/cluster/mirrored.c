@@ -19,6 +19,7 @@ struct server_half {
     struct cluster cluster;         /* of both halves; borrows its lists */
     struct cluster_session session; /* as this half sees it */
     struct members_settings members;
+    struct event printed;      /* the lines of the steps before a pause, by the other half */
     struct run_result *result; /* the caller's: parts of it point into it */
     struct error error;
     _Atomic bool failed, worker_failed;
@@ -98,6 +99,10 @@ static int train_halves(struct server_half *server, struct cluster_session *sess
     RETURN_IF(world_open_beside(&session->world, world, error));
     server->members.because = error;
     int code = world_open_beside(&server->session.world, world, error);
+    if (code == OK && server->cluster.task == 0 && !server->typed.value.quiet) {
+        event_open(&server->printed, server->session.world);
+        session->printed = server->session.printed = &server->printed;
+    }
     if (code == OK) code = world_spawn(world, "server", NULL, server_body, server, &thread, error);
     if (code == OK) {
         code = worker_session(session, &server->failed, finish, abandoned, error);

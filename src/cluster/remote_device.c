@@ -297,6 +297,19 @@ static int compute_batch(struct remote_device *device, long number, bool *over) 
     return OK;
 }
 
+void remote_run_print(struct remote_run *run) {
+    lock_take(&run->say);
+    log_drain(&run->log);
+    lock_release(&run->say);
+}
+
+/* The leader's other half is about to print the line of the epoch. */
+static void print_before_pause(struct remote_run *run) {
+    if (!run->session->printed) return;
+    remote_run_print(run);
+    event_post(run->session->printed);
+}
+
 static int compute_batches(struct remote_device *device) {
     struct remote_run *run = device->run;
     const struct config *config = &run->setup.config;
@@ -319,6 +332,7 @@ static int compute_batches(struct remote_device *device) {
         RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
         if (!over && next == NEXT_BATCH) RETURN_IF(open_share(device));
         if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, number, &over));
+        if (!over && next == NEXT_PAUSE) print_before_pause(run);
     }
     device->finish.left = device->remote.left;
     return OK;

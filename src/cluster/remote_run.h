@@ -34,7 +34,7 @@ struct remote_run {
     struct telling telling; /* of the lines alone */
     struct progress progress;
     struct lines lines; /* of the steps, on standard output */
-    struct lock say;    /* around progress */
+    struct lock say;    /* around progress, and around the lines with the log that they are of */
     struct lock build;  /* around what all devices share, which the first that is told builds */
     bool built;         /* or it failed: then for all, with these words */
     struct error unbuilt;
@@ -68,6 +68,8 @@ struct remote_run {
 /* Of a device's thread: meets all hosts, builds, and computes batches until the leader ends the training, or
  * until something fails: then device->error says what. Posts run->ended. */
 void remote_device_body(void *device);
+/* Any thread: prints the lines of the steps so far. */
+void remote_run_print(struct remote_run *run);
 /* Whether SIGTERM lets this process leave in order; and whether it, or Ctrl-C, ends it instead. */
 bool remote_run_leaves(const struct remote_run *run);
 bool remote_run_is_interrupted(const struct remote_run *run);

@@ -21,6 +21,9 @@ struct cluster_session {
     atomic_long seen;  /* the same of this one */
     atomic_bool met;   /* this process has been let in by one of the others, or lets them in */
     atomic_bool begun; /* all had come, and the training began */
+    /* Of a mirrored leader, whose halves both print; a post by each of its devices at a pause, once all lines
+     * of their steps are out; borrowed; NULL: of any other process. */
+    struct event *printed;
     atomic_bool
         over; /* the leader has ended the run in order, or this process is refused: no other follows */
 };

@@ -13,6 +13,7 @@ enum { TALLY_VALUES = STALENESS_BINS + 4 };
  */
 #define REST_S 10.0
 #define MIRRORED_REST_S 0.5
+#define PRINT_S 1.0 /* for this process's other half to print its steps */
 
 static void put_tally(uint64_t *values, const struct tally *tally) {
     *values++ = (uint64_t)tally->staleness.gradients;
@@ -174,8 +175,22 @@ static int blame_failing(const struct members *members, struct error *error) {
     return error_set(error, ERROR_PEER, "%s has failed", members->failing->name);
 }
 
+/* So that standard output is in order. A device of this process that was lost prints no more: the others are
+ * not held up a second time. */
+static void await_steps_printed(struct members *members) {
+    struct cluster_session *session = members->settings.session;
+    const struct world *world = members->site->world;
+    uint64_t devices = 0;
+    if (!session || !session->printed) return;
+    for (int i = 0; i < members->host.count; i++)
+        devices += members->host.peers[i].endpoint && members->host.peers[i].task == 0;
+    if (event_wait(session->printed, members->went * devices, world_now(world) + PRINT_S) != WAIT_DONE)
+        session->printed = NULL;
+}
+
 int members_fetch(void *self, struct error *error) {
     struct members *members = self;
+    await_steps_printed(members);
     const int code = fetch_all(members, error);
     members->cut = code != OK;
     if (code == OK && members->failing) return blame_failing(members, error);

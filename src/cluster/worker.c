@@ -90,7 +90,7 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
     const int devices = run->setup.device_count;
     while (event_wait(&run->ended, (uint64_t)devices, world_now(run->world) + LOOK_MS / 1e3) ==
            WAIT_TIMEOUT) {
-        log_drain(&run->log);
+        remote_run_print(run);
         if (remote_run_is_interrupted(run) || atomic_load(&run->failed) >= 0 ||
             (run->give_up && atomic_load(run->give_up)))
             world_stop(run->world);

@@ -425,6 +425,9 @@ for w in 0 1; do
 done
 ends 0 w0 w1
 same_results w0 w1
+# The chief's halves both print, each line in its place.
+awk '/^Epoch / { told = $2 + 0 } /^Step:/ { count++; late += $4 + 0 <= told } END { exit !count || late }' \
+    w0.out || fail "TF_CONFIG: steps behind the line of their epoch: $(grep -E '^(Step:|Epoch )' w0.out)"
 rm -rf run
 mv "$(sed -n 's/^logs, model and checkpoint go to //p' w0.out)" run ||
     fail "TF_CONFIG: the chief did not say where the model is"
