@@ -39,7 +39,7 @@ static int tell_join(struct run *run, int worker, struct error *error) {
     const struct summary_join join = {.worker = worker,
                                       .time_s = run->seconds_before + training_seconds(&run->training),
                                       .step = member->earlier + run->steps_of_before[worker] + 1,
-                                      .update = store_version(&run->store)};
+                                      .update = store_updates(&run->store)};
     char words[400], parts[PARTS_BYTES];
     RETURN_IF(memory_grow(&run->joins, run->join_count, run->join_count + 1, "who has joined", error));
     run->joins[run->join_count++] = join;

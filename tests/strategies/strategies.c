@@ -74,10 +74,10 @@ static void check_counts(struct rig *rig, const char *name) {
         for (int w = 0; w < workers; w++) {
             const long own = training_totals(&rig->training, w)->steps;
             const long dropped = shard->tallies[w].dropped;
-            CHECK(shard->tallies[w].updates + dropped == own && (traits->drops || dropped == 0),
+            CHECK(shard->tallies[w].staleness.gradients + dropped == own && (traits->drops || dropped == 0),
                   "%s: shard %d tallies %ld updates and %ld dropped of worker %d, not %ld", name, s,
-                  shard->tallies[w].updates, dropped, w, own);
-            updates += shard->tallies[w].updates;
+                  shard->tallies[w].staleness.gradients, dropped, w, own);
+            updates += shard->tallies[w].staleness.gradients;
         }
         CHECK(updates <= steps && (traits->drops || updates == steps),
               "%s: shard %d counts %ld updates for %ld gradients", name, s, updates, steps);
