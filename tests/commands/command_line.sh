@@ -111,12 +111,13 @@ bad 2 'trainer: --batch=0: expected 1 to *' --quiet --no_quiet --log_every=1 --b
 bad 2 'trainer: strategy "snyc": unknown; did you mean "sync"\? (one of *)' --strategy=snyc
 bad 2 'trainer: sgd: unknown setting "rat"; did you mean "rate"\?' --optimizer=sgd:rat=1
 
-# Many runs in one process are no cluster: what is of clusters alone is refused, and in no help. Other machines
-# lend their devices to a sweep, over connections of its own.
+# Many runs in one process are no cluster: what is of clusters alone is refused, and in no help. Other
+# machines lend their devices to a sweep, over connections of its own.
 for verb in bench ensemble sweep; do
-    of_clusters=' job task ps-hosts worker-hosts cluster hosts ps workers port launcher ssh overlap restart-wait '
-    [ $verb = sweep ] || of_clusters+='secret-file tls-cert tls-key tls-ca insecure link start-timeout shared-memory '
-    [ $verb = sweep ] || of_clusters+='no-shared-memory '
+    of_clusters=' job task ps-hosts worker-hosts cluster hosts ps workers port launcher ssh overlap '
+    of_clusters+='restart-wait '
+    [ $verb = sweep ] || of_clusters+='secret-file tls-cert tls-key tls-ca insecure link start-timeout '
+    [ $verb = sweep ] || of_clusters+='shared-memory no-shared-memory '
     for option in $of_clusters; do
         bad 2 "trainer: $verb: takes no --${option#no-}: *" $verb --dataset=nothing --$option=1
     done
