@@ -65,3 +65,18 @@ void text_item(struct text *text, const char *separator, const char *format, ...
 int text_end(const struct text *text) {
     return text->cut && text->error ? text->error->code : OK;
 }
+
+static bool is_plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("_./:=,+@%-", c) != NULL);
+}
+
+const char *text_word(const char *text, char *out, size_t bytes) {
+    struct text word = text_into(out, bytes);
+    bool plain = text[0] != '\0';
+    for (const char *c = text; *c; c++) plain = plain && is_plain(*c);
+    if (!plain) text_add(&word, "'");
+    for (const char *c = text; *c; c++) text_add(&word, *c == '\'' ? "'\\''" : "%c", *c);
+    if (!plain) text_add(&word, "'");
+    return out;
+}

@@ -33,4 +33,10 @@ __attribute__((format(printf, 3, 4))) void text_item(struct text *text, const ch
 /* Of one that grows: OK, or the code of what failed. */
 int text_end(const struct text *text);
 
+/* As a shell takes it for one word: itself, or in single quotes, in out[bytes], cut where that ends. */
+const char *text_word(const char *text, char *out, size_t bytes);
+/* The same of a path, for a message. */
+enum { TEXT_WORD_BYTES = 220 };
+#define TEXT_WORD(text) text_word(text, (char[TEXT_WORD_BYTES]){0}, TEXT_WORD_BYTES)
+
 #endif

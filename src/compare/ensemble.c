@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../data/stream.h"
 #include "../graph/model.h"
 #include "../infer/tested.h"
@@ -251,7 +252,7 @@ int ensemble_train(struct ensemble_run *run, struct error *error) {
         return error_set(
             error, ERROR_INTERRUPTED,
             "interrupted: %d of %d members are trained; go on with: trainer ensemble --resume=%s", done,
-            run->count, run->out);
+            run->count, TEXT_WORD(run->out));
     if (done == 0) return error_set(error, run->members[0].failure.code, "%s", run->members[0].failure.words);
     RETURN_IF(test_all(run, error));
     return ensemble_write(run, error);

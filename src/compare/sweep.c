@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../formats/checkpoint.h"
 #include "../graph/model.h"
 #include "../infer/tested.h"
@@ -337,7 +338,7 @@ int sweep_do(struct sweep *sweep, struct error *error) {
     if (world_interrupted())
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted: %d of %d runs have ended; go on with: trainer sweep --resume=%s",
-                         count_done(sweep), sweep->count, sweep->out);
+                         count_done(sweep), sweep->count, TEXT_WORD(sweep->out));
     const int best = sweep_best(sweep);
     if (best < 0)
         return error_set(error, ERROR_DIVERGED, "no run of the sweep ended well; the first one: %s",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../base/text.h"
 
 #define ACCEPT_S 0.1 /* for somebody to come, at a time */
 #define SPEAK_S 1e-3 /* the same while one of those who came is still to speak */
@@ -162,7 +163,7 @@ static int check_alone(const struct sweep_host *host, double *since_s, struct er
     return error_set(
         error, ERROR_PEER,
         "no machine has joined for %g s (--start-timeout); go on with: trainer sweep --resume=%s", most_s,
-        sweep->out);
+        TEXT_WORD(sweep->out));
 }
 
 static bool is_over(struct sweep_host *host, uint64_t *asked) {

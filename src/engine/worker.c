@@ -35,10 +35,16 @@ static int inject_fault(struct worker *worker, long step) {
     return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
 }
 
-static void be_slow(const struct worker *worker, double began_s) {
+/* A sleep is some time longer than was asked for, which the next one is shorter. */
+static void be_slow(struct worker *worker, double began_s) {
     const struct training_settings *settings = &worker->training->settings;
     const double factor = settings->slowness ? settings->slowness[worker->index] : 1.0;
-    if (factor > 1.0) world_sleep(settings->world, (world_now(settings->world) - began_s) * (factor - 1.0));
+    if (factor <= 1.0) return;
+    const double now = world_now(settings->world);
+    const double wanted_s = (now - began_s) * (factor - 1.0) - worker->overslept_s;
+    worker->overslept_s = -wanted_s;
+    if (wanted_s > 0.0) world_sleep(settings->world, wanted_s);
+    if (wanted_s > 0.0) worker->overslept_s = world_now(settings->world) - now - wanted_s;
 }
 
 /* A step on its way through the loop. */

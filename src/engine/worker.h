@@ -25,6 +25,7 @@ struct worker {
     _Atomic long pauses; /* segments it has finished, or that were over before it came */
     int hopeless_steps;  /* in a row */
     bool by_itself;      /* at what concerns nobody else, its input or its computation, or it failed there */
+    double overslept_s;  /* where it is slow by wish */
     bool owes_pull;      /* it has pushed since */
     _Atomic bool lost;
     bool left;         /* it was not lost but has left; written before `lost` */

@@ -1,6 +1,8 @@
 /* See folder.h. */
 #include "folder.h"
 
+#include "../base/text.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -44,7 +46,7 @@ static int refuse(const char *path, struct error *error) {
     describe(path, how_far, sizeof how_far);
     return error_set(error, ERROR_FILE,
                      "%.150s has a run (%s): --resume=%.150s goes on with it, --replace starts anew", path,
-                     how_far, path);
+                     how_far, TEXT_WORD(path));
 }
 
 int folder_name(char path[PATH_BYTES], const char *model, const char *what, struct error *error) {

@@ -230,10 +230,10 @@ static void say_rest(const struct run *run, struct text *words) {
     if (run->has_checkpoint && run->crew.elsewhere)
         text_add(words,
                  "; to go on from update %ld, start all processes again, the leader with --resume=%.200s",
-                 run->checkpoint_update, config->out);
+                 run->checkpoint_update, TEXT_WORD(config->out));
     else if (run->has_checkpoint)
         text_add(words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
-                 config->out);
+                 TEXT_WORD(config->out));
     else if (run->best.epoch > 0)
         text_add(words, "; its best epoch, %d, is in %.200s/checkpoint/best", run->best.epoch, config->out);
     else if (run->resumes)

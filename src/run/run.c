@@ -343,11 +343,11 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; to go on, start all processes again, the leader "
                          "with --resume=%s",
-                         summary->examples, run->setup.config.out);
+                         summary->examples, TEXT_WORD(run->setup.config.out));
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; go on with: trainer --resume=%s",
-                         summary->examples, run->setup.config.out);
+                         summary->examples, TEXT_WORD(run->setup.config.out));
     return OK;
 }
 

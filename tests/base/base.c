@@ -355,6 +355,15 @@ static void check_keep(void) {
     remove(folder);
 }
 
+static void test_words(void) {
+    static const char *const words[][2] = {{"runs/a-1.2", "runs/a-1.2"}, {"runs/my run", "'runs/my run'"},
+                                           {"it's", "'it'\\''s'"},       {"", "''"},
+                                           {"$HOME", "'$HOME'"},         {"~/a", "'~/a'"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        CHECK(strcmp(TEXT_WORD(words[i][0]), words[i][1]) == 0, "%s: %s", words[i][0],
+              TEXT_WORD(words[i][0]));
+}
+
 static void test_text(void) {
     char small[8];
     struct text cut = text_into(small, sizeof small);
@@ -376,6 +385,7 @@ static void test_text(void) {
 }
 
 int main(void) {
+    test_words();
     char folder[] = "/tmp/test_base.XXXXXX", command[64];
     test_failing_memory(); /* first: it counts from the first request of the process */
     test_error();
