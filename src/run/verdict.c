@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "open.h"
 
 /* A final cost of so many times the first one is no bad luck of a batch. */
@@ -62,33 +63,49 @@ static const char *other_model(const struct config *config, char out[OTHER_BYTES
     return out;
 }
 
-static void judge_classes(const struct run *run, struct summary *summary) {
+/* A loss so many times that of guessing has gone up; gradients so old are a cause of that. */
+#define RISEN_TIMES 1.5
+#define STALE_UPDATES 8.0
+
+static void add_advice(const struct run *run, const struct summary *summary, struct text *words) {
     const struct config *config = &run->setup.config;
+    const double guessing = run_guess_loss(run);
     char model[OTHER_BYTES];
+    if (!(summary->final_cost > RISEN_TIMES * guessing)) {
+        text_add(words, "; try another --optimizer or rate (now %s)%s, or more --epochs", config->optimizer,
+                 other_model(config, model));
+        return;
+    }
+    text_add(words, "; the loss is %.3g, where guessing has %.2f: a smaller rate than %s may help",
+             summary->final_cost, guessing, config->optimizer);
+    if (summary->staleness.mean >= STALE_UPDATES)
+        text_add(words,
+                 ", or fresher gradients, which are %.0f updates old on average: fewer devices, or sync",
+                 summary->staleness.mean);
+}
+
+static void judge_classes(const struct run *run, struct summary *summary) {
+    struct text words = text_into(summary->verdict.learnt_nothing, VERDICT_BYTES);
     const double guessed = guessed_right(run), examples = run->tested.examples;
     const double spread = 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
     const double chance = guessed + fmin(spread, LEARNT_LEAST * (1.0 - guessed));
     if (run->tested.score > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
-    snprintf(
-        summary->verdict.learnt_nothing, VERDICT_BYTES,
-        "nothing was learnt: %.1f %% of the test examples are right, and always saying the most frequent "
-        "class has %.1f %%; try another --optimizer or rate (now %s)%s, or more --epochs",
-        100 * run->tested.score, 100 * guessed, config->optimizer, other_model(config, model));
+    text_add(&words,
+             "nothing was learnt: %.1f %% of the test examples are right, and always saying the most "
+             "frequent class has %.1f %%",
+             100 * run->tested.score, 100 * guessed);
+    add_advice(run, summary, &words);
 }
 
 /* These have a metric that says 0 of what always says the mean, or 0.5 of what says anything. */
 static void judge_others(const struct run *run, struct summary *summary) {
-    const struct config *config = &run->setup.config;
+    struct text words = text_into(summary->verdict.learnt_nothing, VERDICT_BYTES);
     const bool values = run->setup.dataset.task == TASK_VALUES;
-    char model[OTHER_BYTES];
     const enum metric metric = values ? METRIC_R2 : METRIC_AUC;
     if (!(run->tested.value[metric] <= (values ? 0.0 : 0.5)) || summary->updates < LEARNING_UPDATES) return;
-    snprintf(
-        summary->verdict.learnt_nothing, VERDICT_BYTES,
-        "nothing was learnt: %s on the test part is %.3g, and a constant prediction scores %s; try another "
-        "--optimizer or rate (now %s)%s, or more --epochs",
-        metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5", config->optimizer,
-        other_model(config, model));
+    text_add(&words, "nothing was learnt: %s on the test part is %.3g, and a constant prediction scores %s",
+             metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5");
+    add_advice(run, summary, &words);
 }
 
 void run_judge(const struct run *run, struct summary *summary) {
