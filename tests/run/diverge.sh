@@ -80,8 +80,8 @@ grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now s
     err || fail "a run that learnt nothing said: $(cat err)"
 "$TRAINER" $small --epochs=6 --optimizer=sgd:rate=30 --out=risen >out 2>err ||
     fail "a run whose loss goes up: $(cat err)"
-grep -q '^trainer: nothing was learnt: .*; the loss is [0-9.]*, where guessing has 2.30: a smaller rate than '\
-'sgd:rate=30 may help$' err || fail "a run whose loss went up said: $(cat err)"
+grep -q '^trainer: nothing was learnt: .*; the loss is [0-9.]*, where guessing has 2.30: a smaller rate '\
+'than sgd:rate=30 may help$' err || fail "a run whose loss went up said: $(cat err)"
 for i in $(seq 400); do echo "$((i % 9)),$((i * 7 % 11)),$((i * i % 23))"; done >values.csv
 "$TRAINER" --dataset=csv:file=values.csv,target=3 --epochs=20 --devices=cpu:0 --optimizer=sgd:rate=1e-9 \
     --out=values >out 2>err || fail "values that nobody learns: $(cat err)"
