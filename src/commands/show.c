@@ -193,6 +193,21 @@ static int check_images(const struct network_shown *shown, struct example_sizes 
                      dataset->name);
 }
 
+/* All else is of classes. */
+static int check_filters(const struct network_shown *shown, struct error *error) {
+    struct example_sizes sizes = {0};
+    struct error ignored = {0};
+    if (shown->settings->only == ONLY_FILTERS) return OK;
+    if (example_sizes(&sizes, &shown->tested.dataset, &ignored) == OK)
+        return error_set(
+            error, ERROR_USAGE,
+            "%s: expected --only=filters, as the network predicts no classes, which all else is of",
+            shown->settings->checkpoint);
+    return error_set(error, ERROR_USAGE,
+                     "%s: predicts no classes, and its examples are no images: there is nothing to show",
+                     shown->settings->checkpoint);
+}
+
 static int show_filters(const struct network_shown *shown, const struct example_sizes *sizes,
                         struct error *error) {
     const struct show_settings *settings = shown->settings;
@@ -294,12 +309,8 @@ static int show_network(struct network_shown *shown, struct error *error) {
                          "show: --numbers prints the confusion matrix, expected no other --only");
     RETURN_IF(
         restored_open(&shown->restored, settings->checkpoint, settings->kernels == KERNELS_REFERENCE, error));
-    if (shown->restored.task != TASK_CLASSES && settings->only != ONLY_FILTERS)
-        return error_set(
-            error, ERROR_USAGE,
-            "%s: expected --only=filters, as the network predicts no classes, which all else is of",
-            settings->checkpoint);
     RETURN_IF(tested_open(&shown->tested, &shown->restored, &test, error));
+    if (shown->restored.task != TASK_CLASSES) RETURN_IF(check_filters(shown, error));
     if (wants(settings, ONLY_FILTERS) || wants(settings, ONLY_WRONG))
         RETURN_IF(check_images(shown, &sizes, error));
     RETURN_IF(choose_paths(shown, error));

@@ -164,7 +164,7 @@ static int choose_group(struct setup *setup, int written, int count, struct erro
         return error_set(
             error, ERROR_USAGE,
             "--devices: found groups of %d without --place, expected which layers lie where, as in "
-            "--place='conv*=cpu:0,dense*=cpu:1' or --place=auto",
+            "--place=auto, or --place='conv*=cpu:0,dense*=cpu:1'",
             size);
     if (size == 1 && config->schedule_pipeline != PIPELINE_NONE)
         return error_set(error, ERROR_USAGE,
@@ -291,6 +291,21 @@ static bool is_device(const struct setup *setup, const char *name, size_t length
     return false;
 }
 
+/* Those with weights, in their order: "conv1, dense1". */
+static const char *layers_text(const struct layout *layout, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    size_t before = 0;
+    for (int i = 0; i < layout->count; i++) {
+        const char *name = layout->ranges[i].name, *slash = strrchr(name, '/');
+        const size_t length = slash ? (size_t)(slash - name) : strlen(name);
+        const char *last = i > 0 ? layout->ranges[i - 1].name : "";
+        if (length != before || strncmp(name, last, length) != 0)
+            text_item(&text, ", ", "%.*s", (int)length, name);
+        before = length;
+    }
+    return out;
+}
+
 /* --place as it was typed, before anything is made: each worker reads it with the names of its own group. */
 static int check_place(const struct setup *setup, struct error *error) {
     const struct layout *layout = &setup->network.graph.layout;
@@ -309,10 +324,11 @@ static int check_place(const struct setup *setup, struct error *error) {
         bool found = false;
         for (int i = 0; i < layout->count; i++)
             found = found || layout_matches(patterns, layout->ranges[i].name);
+        char layers[300];
         if (!found)
             return error_set(error, ERROR_USAGE,
-                             "--place: '%.*s', but the model has no weights in a layer '%s'", shown, item,
-                             patterns);
+                             "--place: '%.*s', but the model has no weights in a layer '%s', expected %s",
+                             shown, item, patterns, layers_text(layout, layers, sizeof layers));
         item += length + (item[length] == ',');
     }
     return OK;

@@ -149,7 +149,7 @@ wrong "--place=auto: found workers of one device, expected groups" --devices=cpu
 wrong "--group=2: found 3 devices, expected a multiple of 2" \
     --devices=cpu:0,cpu:1,cpu:2 --group=2 --place="$place"
 wrong "--group=3: found groups of 2" --devices="$pairs" --group=3 --place="$place"
-wrong "--place: 'conv*=cpu:0', but the model has no weights in a layer 'conv*'" \
+wrong "--place: 'conv*=cpu:0', but the model has no weights in a layer 'conv*', expected dense1, " \
     --devices="$pairs" --place='conv*=cpu:0'
 wrong "--place: 'dense1', expected LAYER=DEVICE" --devices="$pairs" --place=dense1
 wrong "--place: 'dense1=cpu:7', expected a device of --devices=$pairs" --devices="$pairs" --place=dense1=cpu:7
