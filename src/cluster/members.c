@@ -74,8 +74,9 @@ static bool close_members(void *self) {
     struct cluster_session *session = members->settings.session;
     if (session && members->host.refused)
         atomic_store(&session->over, true); /* waiting would change nothing */
-    for (int w = 0; members->copies && w < members->host.count; w++) memory_free(members->copies[w]);
+    const int count = members->host.count;
     host_close(&members->host);
+    for (int w = 0; members->copies && w < count; w++) memory_free(members->copies[w]); /* they were sent */
     memory_free(members->copies);
     memory_free(members->numbers);
     memory_free(members->far);

@@ -112,7 +112,8 @@ struct piece {
 };
 
 /* Sends all of the pieces, in order; receives exactly so many bytes. `what` is for the words: "a reply".
- * After a message of which only a part went out nothing more is sent: the peer would take it for the rest. */
+ * After a message of which only a part went out nothing more is sent: the peer would take it for the rest.
+ * The memory of such a message stays until the endpoint is closed: UCX may still read it. */
 int endpoint_send(struct endpoint *endpoint, const char *what, const struct piece *pieces, int count,
                   double timeout_s, struct error *error);
 int endpoint_receive(struct endpoint *endpoint, const char *what, void *buffer, size_t bytes,
