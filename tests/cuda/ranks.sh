@@ -133,6 +133,20 @@ says w0 'the loss is (nan|infinite) at step [0-9]+'
 [ "$code" -eq 5 ] || [ "$code" -eq 6 ] || fail "diverged: exit code $code: $(cat w1.err)"
 rm -f meet/*
 
+# --- one is killed, and comes back: the next session has a communicator of its own ---
+new_cluster 0 2
+rm -rf run out?
+again="--devices=gpu:0 $few --epochs=300 --checkpoint-every=0.05 --timeout=$timeout --restart-wait=30"
+start_worker 0 $again --out=run
+start_worker 1 $again --out=out1
+wait_until is_training
+signal 9 w1
+finish w1
+start_worker 1 $again --out=out1
+ends 0 w0 w1
+[ "$(grep -c '^trainer: the mean of a round: NCCL ' w0.err)" -eq 2 ] || fail "came back: $(cat w0.err)"
+rm -f meet/*
+
 # --- one that cannot: copies, in words; and refused where it was asked for ---
 falls_back() { # pattern of the words, options...
     local why=$1
