@@ -372,7 +372,7 @@ static void check_lies(void) {
     lies("local-sgd:every=1", send_infinity, LOSS_BYTES + 400, ERROR_DIVERGED,
          "its own weights are not finite and were not averaged", "are not finite");
     lies("sync", send_twice, 0, ERROR_PEER, "a gradient of batch 0 in step 1, expected batch 1 in step 2",
-         "ended");
+         "): a gradient of batch 0 in step 1");
     lies("sync", send_other_weights, 0, ERROR_PEER, "weights for batch 1, expected batch 0",
          "weights for batch 1");
     lies("sync", send_far_batch, 0, ERROR_PEER, "which 48 examples do not have", "batch 900000000000000000");
@@ -475,11 +475,12 @@ static void check_parts(void) {
         check_byte(TO_HOST, n, places[f], FRAME_PART, model_sum());
     lied = FRAME_PART;
     lies("sync", send_twice, 0, ERROR_PEER, "a part of a gradient of 1213408 bytes, expected at most 260064",
-         "ended");
+         "): a part of a gradient of 1213408 bytes");
     lies("sync", lose, 0, ERROR_PEER,
-         "found a gradient of 260064 bytes, expected a gradient of 1473408 bytes", "ended");
+         "found a gradient of 260064 bytes, expected a gradient of 1473408 bytes",
+         "): found a gradient of 260064 bytes");
     lies("sync", keep_part, 0, ERROR_PEER, "a gradient of batch 0 in step 1, expected batch 1 in step 2",
-         "ended");
+         "): a gradient of batch 0 in step 1");
     lies("sync", send_infinity, LOSS_BYTES + 400, ERROR_DIVERGED,
          "is not finite at step 1 and was not applied", "is not finite");
     lied = FRAME_GRADIENT;

@@ -163,7 +163,7 @@ if grep -q 'cannot encrypt' ps.err; then for name in ps w0 w1 w2; do signal 9 $n
     ends 0 ps w0 w1 w2
     summary_is "the pods' words" 'lost_workers, round(epochs)' '(0, 100)'
     words_of trainer-ps # started again before, it goes on
-    grep -Eq -e '--out=run --restart-wait=[0-9]+$' <<<"${words[*]}" ||
+    grep -Eq -e '--out=run --restart-wait=[0-9]+ --workers=1\.\.$' <<<"${words[*]}" ||
         fail "the ps does not go on: ${words[*]}"
 fi
 words_of tfjob-PS
