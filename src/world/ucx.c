@@ -116,14 +116,18 @@ static void let_go(struct ucx_link *link) {
     if (first->place == PLACE_UCX || first->place == PLACE_PEER)
         link->ucp->ucp_am_data_release(link->worker, first->data);
     if (first->place == PLACE_OWN) memory_free(first->data);
-    if (first->copied) link->received += first->bytes + MESSAGE_COST;
+    link->received += (first->copied ? first->bytes : 0) + MESSAGE_COST;
     *first = (struct message){0};
     link->next++;
     link->used = 0;
 }
 
+/* What still is at the peer does not come any more once UCX has failed. */
 static bool has_data(struct ucx_link *link) {
-    return first_message(link)->place != PLACE_NONE && (!link->fetching || is_done(link, &link->fetch));
+    const struct message *first = first_message(link);
+    if (first->place == PLACE_NONE || link->used < first->small_bytes) return first->place != PLACE_NONE;
+    if (link->fetching && !is_done(link, &link->fetch)) return false;
+    return link->failed == UCS_OK || !(link->fetching || first->place == PLACE_PEER);
 }
 
 static bool is_sane(const struct ucx_link *link, uint64_t word) {
@@ -276,7 +280,7 @@ static bool post(struct ucx_link *link, size_t small, const void *lent, size_t b
     link->slot = (link->slot + 1) % SLOTS;
     link->unflushed = true;
     link->number++;
-    if (!lent) link->sent += small + MESSAGE_COST;
+    link->sent += (lent ? 0 : small) + MESSAGE_COST;
     return true;
 }
 

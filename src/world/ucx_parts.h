@@ -22,8 +22,8 @@ enum {
 };
 /* The two kinds of messages of UCX: a slot was sent, or the sender's own memory. */
 enum { MESSAGE_COPIED, MESSAGE_LENT };
-/* A word of a connection's TCP: what its sender has taken of the copied messages, their bytes and
- * MESSAGE_COST for each; or, with TOTAL, the number behind that of its last message. */
+/* A word of a connection's TCP: what its sender has taken, MESSAGE_COST for each message and the bytes of
+ * those that were copied; or, with TOTAL, the number behind that of its last message. */
 #define TOTAL (1ull << 63)
 
 struct ucx {
@@ -74,7 +74,7 @@ struct ucx_link {
     bool fetching;                  /* it is being fetched */
     void *fetch;                    /* its request; NULL: it has been */
     uint64_t number;                /* of the next that is sent */
-    uint64_t sent, received;        /* of the copied ones, as words count them */
+    uint64_t sent, received;        /* as words count it */
     uint64_t taken;                 /* of what was sent the peer has received so much, as it says */
     uint64_t told;                  /* of what was received the peer knows so much */
     uint64_t total; /* the number behind the peer's last message, with TOTAL; 0: it is not at the end */

@@ -103,6 +103,30 @@ static void test_taken(void) {
     memory_free(taken);
 }
 
+/* Who has announced much is gone before it was fetched: that is an end, whether it can be had still or not.
+ */
+static void test_gone(void) {
+    struct wire wire;
+    open_wire(&wire, "127.0.0.1");
+    char *sent = random_bytes(1 << 20, 11), *taken = random_bytes(1 << 20, 12), first = 0;
+    const struct piece pieces[] = {{"x", 1}, {sent, 1 << 20}};
+    struct transfer transfer = {.endpoint = wire.far, .sends = "much", .pieces = pieces, .piece_count = 2};
+    endpoints_begin(&transfer, 1);
+    CHECK(endpoints_move(&transfer, 1, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(endpoint_receive(wire.near, "a byte", &first, 1, LONG_S, &wire.error) == OK && first == 'x', "%s",
+          wire.error.words);
+    endpoint_interrupt(wire.far);
+    endpoint_close(wire.far);
+    wire.far = NULL;
+    if (endpoint_receive(wire.near, "the rest", taken, 1 << 20, LONG_S, &wire.error) == OK)
+        CHECK(memcmp(sent, taken, 1 << 20) == 0, "other bytes");
+    else
+        expect(&wire.error, ERROR_PEER, "of 1048576 bytes of the rest were received)");
+    close_wire(&wire);
+    memory_free(sent);
+    memory_free(taken);
+}
+
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
@@ -148,6 +172,7 @@ int main(void) {
         test_words();
         test_lent();
         test_unheld();
+        test_gone();
         if (i == 0) test_taken(); /* over TCP the sender, too, has to do something for that */
     }
     test_refusals();
