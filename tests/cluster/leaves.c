@@ -93,11 +93,11 @@ int main(void) {
         for (uint64_t seed = 1; seed <= 6; seed++) {
             run_one(strategy, 1, seed + 10 * (uint64_t)s);
             if (has_parts(strategies[s])) run_one(strategy, 2, seed + 1000 + 10 * (uint64_t)s);
-            if (seed <= 2)
+            if (seed == 1)
                 run_all(strategy, has_parts(strategies[s]) ? 2 : 1, seed + 2000 + 10 * (uint64_t)s);
         }
     }
     CHECK(left_early > 30, "only %d have left before the end", left_early);
-    CHECK(left_all > 10, "all have left only %d times", left_all);
+    CHECK(left_all > 5, "all have left only %d times", left_all);
     return check_end();
 }
