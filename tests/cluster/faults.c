@@ -5,9 +5,8 @@
  *   every process ends, none of them later than its timeouts allow, and no thread is stuck;
  *   every end is named: a code, and one line that says what happened, and to whom;
  *   a run that ended well has trained on no example more than there are; and if nobody was lost, on all of
- *   them, with one update per step where the strategy has no rounds and drops nothing, and under sync with
- * the bits of one process; where nothing is worse than what the timeouts allow, all end well, and nobody is
- * lost.
+ *   them, with one update per step where each gradient is an update of its own, and under sync with the bits
+ *   of one process; where nothing is worse than what the timeouts allow, all end well, and nobody is lost.
  *
  * Most clusters are begun by some of their workers; others come while it runs, and who was killed comes
  * again: there every batch is in one row of steps.csv, each worker's steps have no gap, and a round of sync
@@ -428,8 +427,9 @@ static void check_done(const struct plan *plan, const struct simulated_cluster *
     CHECK(done->examples <= expected, "%lld examples of %d", done->examples, expected);
     CHECK(!plan->harmless || done->lost == 0, "%d lost", done->lost);
     if (plan->least > 0 && !plan->without_disk) joined_check(all, traits, EPOCHS_JOINED, BATCHES);
-    CHECK(traits->rounds || traits->drops || done->updates == done->steps, "%ld updates of %ld steps",
-          done->updates, done->steps);
+    CHECK(traits->rounds || traits->drops || traits->joint || done->updates == done->steps,
+          "%ld updates of %ld steps", done->updates, done->steps);
+    CHECK(done->updates <= done->steps, "%ld updates of %ld steps", done->updates, done->steps);
     if (done->lost > 0) return;
     CHECK(done->examples == expected, "%lld examples, expected %d", done->examples, expected);
     const char *strategy = plan->scenario.strategy;
