@@ -37,7 +37,7 @@ int remote_name_server(const struct remote *remote, int code, struct error *erro
 
 static int repeat_end(struct remote *remote, const struct remote_host *host, const struct finish *finish,
                       struct error *error) {
-    remote->repeats = finish->code == ERROR_PEER;
+    remote->repeats = finish_names(finish);
     return finish_repeat(finish, endpoint_name(host->endpoint), error);
 }
 

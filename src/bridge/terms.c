@@ -315,8 +315,13 @@ int finish_get(struct finish *finish, struct frame_reader *reader, const char *p
     return frame_get_end(reader, "a goodbye", peer, error);
 }
 
+bool finish_names(const struct finish *finish) {
+    return finish->code == ERROR_PEER &&
+           (strncmp(finish->words, "worker ", 7) == 0 || strncmp(finish->words, "the ", 4) == 0);
+}
+
 int finish_repeat(const struct finish *finish, const char *who, struct error *error) {
-    if (finish->code == ERROR_PEER) return error_set(error, ERROR_PEER, "%s", finish->words);
+    if (finish_names(finish)) return error_set(error, ERROR_PEER, "%s", finish->words);
     return error_set(error, ERROR_PEER, "%s ended: %s", who, finish->words);
 }
 

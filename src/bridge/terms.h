@@ -126,6 +126,8 @@ int next_read(struct endpoint *endpoint, const struct frame_header *header, enum
               int *examples, double timeout_s, struct error *error);
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
+/* Whether its words are of another process, which they begin with: "worker 1 (...): ...". */
+bool finish_names(const struct finish *finish);
 /* That a process, `who`, has not ended well. Where it has lost another, only that one is named: who tells of
  * it may be a mirrored process's own other half. Errors: ERROR_PEER. */
 int finish_repeat(const struct finish *finish, const char *who, struct error *error);

@@ -475,6 +475,11 @@ static void check_repeated(void) {
     CHECK(finish_repeat(&finish, "the process x", &error) == ERROR_PEER, "code %d", error.code);
     CHECK(strcmp(error.words, finish.words) == 0, "%s", error.words);
     error = (struct error){0};
+    finish = (struct finish){.code = ERROR_PEER, .words = "127.0.0.1:1: a slice arrived damaged"};
+    CHECK(finish_repeat(&finish, "the process x", &error) == ERROR_PEER, "code %d", error.code);
+    CHECK(strcmp(error.words, "the process x ended: 127.0.0.1:1: a slice arrived damaged") == 0, "%s",
+          error.words);
+    error = (struct error){0};
     finish = (struct finish){.code = ERROR_INTERRUPTED, .words = "interrupted"};
     CHECK(finish_repeat(&finish, "the process x", &error) == ERROR_PEER, "code %d", error.code);
     CHECK(strcmp(error.words, "the process x ended: interrupted") == 0, "%s", error.words);
