@@ -249,7 +249,7 @@ LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c \
              src/tensorboard/%.c tests/formats/events.c \
              src/imports/onnx_%.c tests/imports/onnx.c) \
-           $(if $(filter 0,$(UCX)),src/world/ucx.c src/world/ucx_context.c \
+           $(if $(filter 0,$(UCX)),src/world/ucx.c src/world/ucx_context.c src/world/ucx_inbox.c \
              src/world/ucx_library.c,src/world/without_ucx.c) \
            $(if $(filter 0,$(HDF5)),src/formats/hdf5.c src/formats/hdf5_library.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))

@@ -15,9 +15,9 @@
  *
  * Bytes go as messages of UCX, of any length. Small pieces are copied into slots, as the kernel copies for a
  * socket: UCX may need them after `send` has returned. Of large ones UCX reads the sender's memory, and the
- * receiver fetches them into its own where it has room for a whole message: nothing is copied that need not
- * be, and each side is woken once, not for every few thousand bytes. `send` returns when they have gone. */
-#include <assert.h>
+ * receiver fetches them into its own (ucx_inbox.c) where it has room for a whole message: nothing is copied
+ * that need not be, and each side is woken once, not for every few thousand bytes. `send` returns when they
+ * have gone. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@
 
 /* --- what happens on the worker --- */
 
-static void note_failure(void *argument, ucp_ep_h peer, ucs_status_t status) {
+void ucx_note_failure(void *argument, ucp_ep_h peer, ucs_status_t status) {
     struct ucx_link *link = argument;
     (void)peer;
     if (link->failed != UCS_OK) return;
@@ -43,91 +43,31 @@ static void note_failure(void *argument, ucp_ep_h peer, ucs_status_t status) {
 }
 
 /* Frees the request once it is; NULL is. */
-static bool is_done(struct ucx_link *link, void **request) {
+bool ucx_is_done(struct ucx_link *link, void **request) {
     if (!*request) return true;
     const ucs_status_t status = link->ucp->ucp_request_check_status(*request);
     if (status == UCS_INPROGRESS) return false;
-    if (status != UCS_OK) note_failure(link, link->peer, status);
+    if (status != UCS_OK) ucx_note_failure(link, link->peer, status);
     link->ucp->ucp_request_free(*request);
     *request = NULL;
     return true;
 }
 
 static bool has_room(struct ucx_link *link) {
-    return link->sent - link->taken < WINDOW_BYTES && is_done(link, &link->slots[link->slot]);
+    return link->sent - link->taken < WINDOW_BYTES && ucx_is_done(link, &link->slots[link->slot]);
 }
 
 /* UCX reads the sender's memory. */
 static bool is_lending(struct ucx_link *link) {
     bool lending = false;
-    for (int s = 0; s < SLOTS; s++) lending = (!is_done(link, &link->slots[s]) && link->lent[s]) || lending;
+    for (int s = 0; s < SLOTS; s++)
+        lending = (!ucx_is_done(link, &link->slots[s]) && link->lent[s]) || lending;
     return lending;
 }
 
 /* What a sender that sleeps has waited for. */
 static bool may_send(struct ucx_link *link) {
     return link->failed != UCS_OK || (link->ahead > 0 ? !is_lending(link) : has_room(link));
-}
-
-static struct message *first_message(struct ucx_link *link) {
-    return &link->queue[link->next % MESSAGES];
-}
-
-/* Each begins with its number, and what is small of a message that was lent. The first of all is nothing but
- * a greeting. */
-static ucs_status_t note_message(struct ucx_link *link, const uint8_t *header, size_t header_bytes,
-                                 struct message message) {
-    const bool fits = header_bytes >= NUMBER_BYTES && header_bytes <= NUMBER_BYTES + SMALL_BYTES;
-    const uint64_t number = fits ? bytes_little(header, NUMBER_BYTES) : UINT64_MAX;
-    struct message *entry = &link->queue[number % MESSAGES];
-    if (number - link->next >= MESSAGES || entry->place != PLACE_NONE) {
-        note_failure(link, link->peer, UCS_ERR_EXCEEDS_LIMIT);
-        return UCS_OK;
-    }
-    if (number == 0) {
-        link->next = 1;
-        return UCS_OK;
-    }
-    *entry = message;
-    entry->small_bytes = (uint8_t)(header_bytes - NUMBER_BYTES);
-    memcpy(entry->small, header + NUMBER_BYTES, entry->small_bytes);
-    return UCS_INPROGRESS;
-}
-
-static enum place place_of(const ucp_am_recv_param_t *param) {
-    return param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV ? PLACE_PEER : PLACE_UCX;
-}
-
-ucs_status_t ucx_note_copied(void *argument, const void *header, size_t header_bytes, void *data,
-                             size_t bytes, const ucp_am_recv_param_t *param) {
-    return note_message(argument, header, header_bytes,
-                        (struct message){data, bytes, place_of(param), .copied = true});
-}
-
-ucs_status_t ucx_note_lent(void *argument, const void *header, size_t header_bytes, void *data, size_t bytes,
-                           const ucp_am_recv_param_t *param) {
-    return note_message(argument, header, header_bytes,
-                        (struct message){data, bytes, place_of(param), .copied = false});
-}
-
-/* Of the first message, once it is taken. */
-static void let_go(struct ucx_link *link) {
-    struct message *first = first_message(link);
-    if (first->place == PLACE_UCX || first->place == PLACE_PEER)
-        link->ucp->ucp_am_data_release(link->worker, first->data);
-    if (first->place == PLACE_OWN) memory_free(first->data);
-    link->received += (first->copied ? first->bytes : 0) + MESSAGE_COST;
-    *first = (struct message){0};
-    link->next++;
-    link->used = 0;
-}
-
-/* What still is at the peer does not come any more once UCX has failed. */
-static bool has_data(struct ucx_link *link) {
-    const struct message *first = first_message(link);
-    if (first->place == PLACE_NONE || link->used < first->small_bytes) return first->place != PLACE_NONE;
-    if (link->fetching && !is_done(link, &link->fetch)) return false;
-    return link->failed == UCS_OK || !(link->fetching || first->place == PLACE_PEER);
 }
 
 static bool is_sane(const struct ucx_link *link, uint64_t word) {
@@ -146,7 +86,7 @@ static void hear(struct endpoint *endpoint, struct ucx_link *link) {
         link->heard = (link->heard + (size_t)found) % WORD_BYTES;
         if (link->heard > 0) continue;
         const uint64_t word = bytes_little(link->word, WORD_BYTES);
-        if (!is_sane(link, word)) note_failure(link, link->peer, UCS_ERR_OUT_OF_RANGE);
+        if (!is_sane(link, word)) ucx_note_failure(link, link->peer, UCS_ERR_OUT_OF_RANGE);
         if (link->failed != UCS_OK) return;
         if (word & TOTAL)
             link->total = word;
@@ -165,7 +105,7 @@ static bool tell(struct endpoint *endpoint, struct ucx_link *link, uint64_t word
     const struct iovec part = {.iov_base = bytes, .iov_len = sizeof bytes};
     bytes_put_little(bytes, WORD_BYTES, word);
     const ssize_t told = endpoint_socket_send(endpoint, &part, 1);
-    if (told > 0 && told < WORD_BYTES) note_failure(link, link->peer, UCS_ERR_IO_ERROR);
+    if (told > 0 && told < WORD_BYTES) ucx_note_failure(link, link->peer, UCS_ERR_IO_ERROR);
     return told == WORD_BYTES;
 }
 
@@ -190,7 +130,7 @@ static void rise(struct bed *bed) {
 static bool fall_asleep(struct ucx_link *link, struct bed *bed) {
     const ucs_status_t status = link->ucp->ucp_worker_arm(link->worker);
     if (status == UCS_ERR_BUSY) return false;
-    if (status != UCS_OK) note_failure(link, link->peer, status);
+    if (status != UCS_OK) ucx_note_failure(link, link->peer, status);
     bed->asleep = status == UCS_OK;
     return bed->asleep;
 }
@@ -209,10 +149,6 @@ static int judge(struct ucx_link *link, const char **why) {
 
 /* --- what is sent --- */
 
-static size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 /* What is left of a piece behind the first `offset` bytes of all; empty: nothing. */
 static struct iovec rest_at(const struct iovec *pieces, size_t count, size_t offset) {
     for (size_t i = 0; i < count; i++) {
@@ -228,7 +164,7 @@ static size_t fill_slot(uint8_t *slot, const struct iovec *pieces, size_t count,
     size_t filled = 0;
     while (filled < SLOT_BYTES) {
         const struct iovec rest = rest_at(pieces, count, offset + filled);
-        const size_t bytes = least(rest.iov_len, SLOT_BYTES - filled);
+        const size_t bytes = ucx_least(rest.iov_len, SLOT_BYTES - filled);
         if (bytes == 0 || rest.iov_len > SLOT_BYTES) break;
         memcpy(slot + filled, rest.iov_base, bytes);
         filled += bytes;
@@ -241,12 +177,12 @@ static size_t fill_slot(uint8_t *slot, const struct iovec *pieces, size_t count,
 static bool is_flushed(struct ucx_link *link) {
     const ucp_request_param_t param = {.op_attr_mask = 0};
     for (int s = 0; s < SLOTS; s++)
-        if (!is_done(link, &link->slots[s])) return false;
-    while (is_done(link, &link->flush)) {
+        if (!ucx_is_done(link, &link->slots[s])) return false;
+    while (ucx_is_done(link, &link->flush)) {
         if (!link->unflushed) return true;
         link->unflushed = false;
         link->flush = link->ucp->ucp_worker_flush_nbx(link->worker, &param);
-        if (UCS_PTR_IS_ERR(link->flush)) note_failure(link, link->peer, UCS_PTR_STATUS(link->flush));
+        if (UCS_PTR_IS_ERR(link->flush)) ucx_note_failure(link, link->peer, UCS_PTR_STATUS(link->flush));
         if (UCS_PTR_IS_ERR(link->flush)) link->flush = NULL;
     }
     return false;
@@ -272,7 +208,7 @@ static bool post(struct ucx_link *link, size_t small, const void *lent, size_t b
              : link->ucp->ucp_am_send_nbx(link->peer, MESSAGE_COPIED, slot, NUMBER_BYTES, slot + NUMBER_BYTES,
                                           small, &param);
     if (UCS_PTR_IS_ERR(request)) {
-        note_failure(link, link->peer, UCS_PTR_STATUS(request));
+        ucx_note_failure(link, link->peer, UCS_PTR_STATUS(request));
         return false;
     }
     link->slots[link->slot] = request; /* NULL: it is done */
@@ -314,7 +250,7 @@ int ucx_reach(struct endpoint *endpoint, const uint8_t *address, struct error *e
                                                   UCP_EP_PARAM_FIELD_ERR_HANDLER,
                                     .address = (const ucp_address_t *)address,
                                     .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-                                    .err_handler = {note_failure, link}};
+                                    .err_handler = {ucx_note_failure, link}};
     const ucs_status_t status = link->ucp->ucp_ep_create(link->worker, &params, &link->peer);
     if (status != UCS_OK)
         return error_set(error, ERROR_PEER, "%s: cannot be reached over UCX: %s", endpoint->name,
@@ -348,7 +284,7 @@ static ssize_t send_over(struct endpoint *endpoint, struct ucx_link *link, const
         put_more(endpoint, link, pieces, count);
         const size_t held = endpoint->held;
         const bool moved = link->ahead == 0 && held > 0 && (held < all || is_flushed(link));
-        if (has_data(link) || link->failed != UCS_OK) ring(&link->receiver);
+        if (ucx_has_data(link) || link->failed != UCS_OK) ring(&link->receiver);
         if (moved) endpoint->held = 0;
         if (moved) return (ssize_t)held;
         const uint64_t taken = link->taken;
@@ -360,54 +296,6 @@ static ssize_t send_over(struct endpoint *endpoint, struct ucx_link *link, const
 
 /* --- what is received --- */
 
-/* Has UCX bring the first message, which still is at the peer, into buffer[most], or where it is too long for
- * that, into memory of the link's. False: it has not come yet, or has failed. */
-static bool fetch(struct ucx_link *link, uint8_t *buffer, size_t most) {
-    struct message *first = first_message(link);
-    const ucp_request_param_t param = {.op_attr_mask = 0};
-    if (first->place == PLACE_PEER) {
-        struct error ignored = {0};
-        uint8_t *own = NULL, *to = buffer;
-        if (first->bytes > most && memory_array(&own, first->bytes, "a message", &ignored) != OK)
-            note_failure(link, link->peer, UCS_ERR_NO_MEMORY);
-        if (link->failed != UCS_OK) return false;
-        if (own) to = own;
-        const ucs_status_ptr_t request =
-            link->ucp->ucp_am_recv_data_nbx(link->worker, first->data, to, first->bytes, &param);
-        first->data = to;
-        first->place = own ? PLACE_OWN : PLACE_CALLER;
-        link->fetching = true;
-        if (UCS_PTR_IS_ERR(request)) note_failure(link, link->peer, UCS_PTR_STATUS(request));
-        link->fetch = UCS_PTR_IS_ERR(request) ? NULL : request;
-    }
-    if (link->fetching && is_done(link, &link->fetch)) link->fetching = link->failed != UCS_OK;
-    return !link->fetching;
-}
-
-static size_t take(struct endpoint *endpoint, struct ucx_link *link, uint8_t *buffer, size_t most) {
-    size_t all = 0;
-    while (all < most && first_message(link)->place != PLACE_NONE) {
-        const struct message *first = first_message(link);
-        const bool small = link->used < first->small_bytes;
-        const bool fetches = !small && (first->place == PLACE_PEER || link->fetching);
-        if (fetches && (all > 0 || !fetch(link, buffer, most))) break;
-        const size_t end = first->small_bytes + (small ? 0 : first->bytes);
-        const size_t bytes = least(most - all, end - link->used);
-        const uint8_t *from = small ? first->small + link->used
-                                    : (const uint8_t *)first->data + (link->used - first->small_bytes);
-        if (small || first->place != PLACE_CALLER)
-            memcpy(buffer + all, from, bytes);
-        else
-            assert(first->data == buffer && bytes == first->bytes); /* a call goes on as before */
-        all += bytes;
-        link->used += bytes;
-        if (link->used == first->small_bytes + first->bytes) let_go(link);
-    }
-    if (link->received - link->told >= UNTOLD_BYTES && tell(endpoint, link, link->received))
-        link->told = link->received;
-    return all;
-}
-
 /* Everything that was sent has come; of one who has gone without a count, what there is. */
 static bool is_over(const struct endpoint *endpoint, const struct ucx_link *link) {
     if (endpoint->interrupted) return true;
@@ -418,13 +306,15 @@ static ssize_t receive_over(struct endpoint *endpoint, struct ucx_link *link, ui
                             const char **why) {
     rise(&link->receiver);
     while (true) {
-        const size_t all = take(endpoint, link, buffer, most);
+        const size_t all = ucx_take(link, buffer, most);
+        if (link->received - link->told >= UNTOLD_BYTES && tell(endpoint, link, link->received))
+            link->told = link->received;
         if (all > 0 && may_send(link)) ring(&link->sender);
         if (all > 0) return (ssize_t)all;
         const bool over = is_over(endpoint, link); /* before the last look for what has come */
         if (progress(link)) continue;
         if (may_send(link)) ring(&link->sender);
-        if (has_data(link)) continue;
+        if (ucx_has_data(link)) continue;
         if (over) return LINK_ENDED;
         hear(endpoint, link);
         if (link->failed != UCS_OK && !is_over(endpoint, link)) return judge(link, why);
@@ -510,7 +400,7 @@ static void close_peer(struct endpoint *endpoint, struct ucx_link *link) {
     memset(link->slots, 0, sizeof link->slots);
     end_request(ucp, link->fetch);
     link->fetch = NULL;
-    for (int i = 0; i < MESSAGES; i++) let_go(link); /* those behind one that has not come, too */
+    for (int i = 0; i < MESSAGES; i++) ucx_let_go(link); /* those behind one that has not come, too */
     end_request(ucp, link->flush);
     link->flush = NULL;
     link->peer = NULL;
@@ -521,8 +411,8 @@ static bool give_up(struct endpoint *endpoint) {
     struct ucx_link *link = endpoint->state;
     lock_take(&link->lock);
     const bool sent = link->ahead > 0;
-    if (link->peer && link->fetching && first_message(link)->place == PLACE_CALLER) {
-        note_failure(link, link->peer, UCS_ERR_CANCELED);
+    if (link->peer && link->fetching && ucx_first(link)->place == PLACE_CALLER) {
+        ucx_note_failure(link, link->peer, UCS_ERR_CANCELED);
         close_peer(endpoint, link);
     }
     lock_release(&link->lock);

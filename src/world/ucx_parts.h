@@ -1,5 +1,5 @@
-/* What a connection over UCX is made of: for ucx.c, which moves its bytes, and ucx_context.c, which makes it.
- */
+/* What a connection over UCX is made of: for ucx.c, which moves its bytes, ucx_inbox.c, which keeps what has
+ * come, and ucx_context.c, which makes it. */
 #ifndef TRAINER_WORLD_UCX_PARTS_H
 #define TRAINER_WORLD_UCX_PARTS_H
 
@@ -89,11 +89,25 @@ struct ucx_link {
     char why[120];
 };
 
+/* UCX has failed, for the first reason of several. UCX calls it, too; argument: the link. */
+void ucx_note_failure(void *argument, ucp_ep_h peer, ucs_status_t status);
+/* Frees the request once it is done; NULL is. */
+bool ucx_is_done(struct ucx_link *link, void **request);
+
+/* What has come, and was not taken (ucx_inbox.c). */
+struct message *ucx_first(struct ucx_link *link); /* the next one's entry, whether it has come or not */
+bool ucx_has_data(struct ucx_link *link);
+size_t ucx_take(struct ucx_link *link, uint8_t *buffer, size_t most); /* 0: nothing just now */
+void ucx_let_go(struct ucx_link *link);                               /* of the next, taken or not */
 /* What UCX calls when a message has come; argument: the link. */
 ucs_status_t ucx_note_copied(void *argument, const void *header, size_t header_bytes, void *data,
                              size_t bytes, const ucp_am_recv_param_t *param);
 ucs_status_t ucx_note_lent(void *argument, const void *header, size_t header_bytes, void *data, size_t bytes,
                            const ucp_am_recv_param_t *param);
+
+static inline size_t ucx_least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
 
 /* Closes what ucx_begin made. */
 void ucx_close_worker(struct ucx_link *link);
