@@ -167,7 +167,7 @@ static int open_batches(struct remote_device *device, int size) {
     return open_numbers(device, size);
 }
 
-/* --batch-total is divided anew where workers join and leave: the next batch is of another size. */
+/* A round is divided anew where workers join and leave: the next batch is of another size. */
 static int change_batches(struct remote_device *device, int size) {
     struct remote_run *run = device->run;
     RETURN_IF(replicas_reopen(&run->replicas, device->index, &run->network_settings, size, &device->error));
@@ -181,8 +181,9 @@ static int open_share(struct remote_device *device) {
     struct stream *stream = &device->stream;
     struct error *error = &device->error;
     const int told = device->remote.examples, size = told > 0 ? told : stream->batch;
-    const bool divides = config->batch_total > 0,
-               fits = divides ? size <= config->batch_total : size / stream->batch <= stream->workers;
+    const bool divides = config->batch_total > 0 || config_may_be_joined(config),
+               fits = config->batch_total > 0 ? size <= config->batch_total
+                                              : size / stream->batch <= stream->workers;
     if (device->size == size && (told > 0) == (device->sizes != NULL)) return OK;
     if ((device->size > 0 && !(divides && device->sizes && told > 0)) || size % config->microbatches != 0 ||
         !fits)
@@ -217,6 +218,13 @@ static void begin_overlap(struct remote_device *device) {
         remote_overlap(&device->remote, config->clip > 0.0 ? NULL : device->gradient);
 }
 
+/* One that holds weights is needed by the others: its other half asks the leader to end the run. And among
+ * workers that stay the same nobody would take over a share of its own size. */
+static bool may_leave(const struct remote_run *run) {
+    const struct config *config = &run->setup.config;
+    return !cluster_holds(run->cluster) && (shares_are_even(config->share) || config_may_be_joined(config));
+}
+
 static int open_device(struct remote_device *device) {
     struct remote_run *run = device->run;
     struct error *error = &device->error;
@@ -228,8 +236,7 @@ static int open_device(struct remote_device *device) {
     const bool even = shares_are_even(run->setup.config.share);
     /* Else the leader says so, or how many the workers are. */
     if (even && run->setup.config.batch_total == 0) RETURN_IF(open_batches(device, run->setup.config.batch));
-    device->remote.settings.may_leave =
-        even && !cluster_holds(run->cluster); /* nobody would take a share over */
+    device->remote.settings.may_leave = may_leave(run);
     RETURN_IF(far_open(&device->far, &run->setup, run->world, error));
     if (device->far.is_on) device->remote.own = device->far.store.host;
     if (!device->far.is_on) RETURN_IF(memory_array(&device->own, floats, "weights", error));
@@ -338,11 +345,9 @@ static int compute_batches(struct remote_device *device) {
     return OK;
 }
 
-/* SIGTERM ends a worker after the step in hand (remote.h), unless it has a share of its own size. One that
- * holds weights is needed by the others: its other half asks the leader to end the run. */
+/* SIGTERM ends a worker after the step in hand (remote.h). */
 bool remote_run_leaves(const struct remote_run *run) {
-    return world_dismissed(run->world) && !cluster_holds(run->cluster) && atomic_load(&run->begun) &&
-           shares_are_even(run->setup.config.share);
+    return world_dismissed(run->world) && atomic_load(&run->begun) && may_leave(run);
 }
 
 /* The chief of a mirrored cluster leads it, too, and ends it in order. */

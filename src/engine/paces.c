@@ -93,30 +93,33 @@ struct pace paces_line(const struct measurements *m) {
 }
 
 /* A clock that stands still has measured nothing. */
-static bool all_took_time(const struct pace *paces, int workers) {
+static bool all_took_time(const struct pace *paces, int workers, const bool *there) {
     for (int w = 0; w < workers; w++)
-        if (!(paces[w].each_s > 0.0)) return false;
+        if ((!there || there[w]) && !(paces[w].each_s > 0.0)) return false;
     return true;
 }
 
 /* With the seconds T that all take together, worker w computes (T - constant) / each examples. As weights,
  * millionths of the whole, and one at least. */
-int paces_cut(const struct pace *paces, int workers, int total, int microbatches, int *sizes,
-              struct error *error) {
+int paces_cut(const struct pace *paces, int workers, const bool *there, int total, int microbatches,
+              int *sizes, struct error *error) {
     char text[SHARES_BYTES];
     double ahead = total, speeds = 0.0;
-    if (!all_took_time(paces, workers))
-        return shares_divide("even", workers, total, microbatches, sizes, error);
+    if (!all_took_time(paces, workers, there))
+        return shares_divide("even", workers, there, total, microbatches, sizes, error);
     for (int w = 0; w < workers; w++) {
+        if (there && !there[w]) continue;
         ahead += paces[w].constant_s / paces[w].each_s;
         speeds += 1.0 / paces[w].each_s;
     }
     for (int w = 0; w < workers; w++) {
+        sizes[w] = 1;
+        if (there && !there[w]) continue;
         const double part = (ahead / speeds - paces[w].constant_s) / paces[w].each_s / total;
         sizes[w] = 1 + (int)(1e6 * fmin(fmax(part, 0.0), 1.0));
     }
     RETURN_IF(shares_write(sizes, workers, text, sizeof text, error));
-    return shares_divide(text, workers, total, microbatches, sizes, error);
+    return shares_divide(text, workers, there, total, microbatches, sizes, error);
 }
 
 /* --- from pass to pass --- */
@@ -155,8 +158,8 @@ static int settle(const struct paces_work *work, struct settling *s, int *sizes,
         RETURN_IF(pass(work, s, &slowest, abandoned, error));
         for (int w = 0; slowest < least && w < work->workers; w++) sizes[w] = s->tried[w];
         least = fmin(least, slowest);
-        RETURN_IF(paces_cut(s->paces, work->workers, work->workers * work->size, work->batch.microbatches,
-                            s->tried, error));
+        RETURN_IF(paces_cut(s->paces, work->workers, NULL, work->workers * work->size,
+                            work->batch.microbatches, s->tried, error));
     }
     return OK;
 }

@@ -26,10 +26,10 @@ int paces_settle(const struct paces_work *work, int *sizes, bool *abandoned, str
 /* For workers of several processes: paces[workers] of those here, from two sizes; without slowness. Takes a
  * second. Errors: the same. */
 int paces_measure(const struct paces_work *work, struct pace *paces, bool *abandoned, struct error *error);
-/* The sizes that take equally long, as shares_divide makes them, of `total` examples. Errors: those of
- * shares_write: too many workers. */
-int paces_cut(const struct pace *paces, int workers, int total, int microbatches, int *sizes,
-              struct error *error);
+/* The sizes that take those equally long who are there, as shares_divide makes them, of `total` examples.
+ * Errors: those of shares_write: too many workers. */
+int paces_cut(const struct pace *paces, int workers, const bool *there, int total, int microbatches,
+              int *sizes, struct error *error);
 
 /* The line through two measurements, of `count` examples each; the first one may be missing: 0. */
 struct measurements {

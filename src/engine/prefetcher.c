@@ -86,7 +86,8 @@ int prefetcher_open(struct prefetcher *prefetcher, const struct training_setting
         (struct prefetcher){.settings = settings, .worker = worker, .buffers = settings->prefetch + 1};
     const struct stream *stream = &settings->sampler->stream;
     /* They may change, up to all of a round for one. */
-    const int size = stream->sizes ? settings->sampler->whole : stream->batch;
+    const int round = stream->sizes ? settings->sampler->whole : stream->batch,
+              size = settings->batch_most > 0 ? settings->batch_most : round;
     const size_t count = (size_t)size + 1;
     RETURN_IF(memory_array(&prefetcher->index_of, count, "a batch's numbers", error));
     RETURN_IF(memory_array(&prefetcher->key_of, count, "a batch's keys", error));

@@ -48,19 +48,19 @@ static long missing(const long *weight, long sum, long units, const long *given,
     return units * weight[w] - given[w] * sum;
 }
 
-/* given[workers], one at least, `units` together. */
+/* given[workers], one at least where there is a weight, `units` together. */
 static void divide(const long *weight, long sum, int workers, long units, long *given) {
     long left = units;
     for (int w = 0; w < workers; w++) {
         given[w] = units * weight[w] / sum;
-        if (given[w] < 1) given[w] = 1;
+        if (given[w] < 1 && weight[w] > 0) given[w] = 1;
         left -= given[w];
     }
     for (; left != 0; left += left > 0 ? -1 : 1) {
         int best = -1;
         for (int w = 0; w < workers; w++) {
             const long now = missing(weight, sum, units, given, w);
-            if (left < 0 && given[w] == 1) continue;
+            if (weight[w] == 0 || (left < 0 && given[w] == 1)) continue;
             const long least = best < 0 ? 0 : missing(weight, sum, units, given, best);
             if (best < 0 || (left > 0 ? now > least : now < least)) best = w;
         }
@@ -68,25 +68,26 @@ static void divide(const long *weight, long sum, int workers, long units, long *
     }
 }
 
-static int read_weights(const char *text, int workers, long *weight, long *sum, struct error *error) {
+static int read_weights(const char *text, int workers, long *weight, struct error *error) {
     int count = 0;
+    for (int w = 0; w < workers; w++) weight[w] = 1;
+    if (shares_are_even(text)) return OK;
     RETURN_IF(shares_check(text, &count, error));
     if (count != workers)
         return error_set(error, ERROR_USAGE,
                          "--share=%.200s: found %d weight%s, expected %d, one for each worker", text, count,
                          count == 1 ? "" : "s", workers);
-    *sum = 0;
-    for (int w = 0; w < workers; w++) *sum += weight[w] = next_weight(&text);
+    for (int w = 0; w < workers; w++) weight[w] = next_weight(&text);
     return OK;
 }
 
-int shares_divide(const char *text, int workers, int total, int microbatches, int *sizes,
+int shares_divide(const char *text, int workers, const bool *there, int total, int microbatches, int *sizes,
                   struct error *error) {
-    long *weight = NULL, *given = NULL, sum = workers;
+    long *weight = NULL, *given = NULL, sum = 0;
     RETURN_IF(memory_array(&weight, workers, "shares", error));
     int code = memory_array(&given, workers, "shares", error);
-    for (int w = 0; w < workers; w++) weight[w] = 1;
-    if (code == OK && !shares_are_even(text)) code = read_weights(text, workers, weight, &sum, error);
+    if (code == OK) code = read_weights(text, workers, weight, error);
+    for (int w = 0; w < workers && code == OK; w++) sum += weight[w] *= !there || there[w];
     if (code == OK) divide(weight, sum, workers, total / microbatches, given);
     for (int w = 0; w < workers && code == OK; w++) sizes[w] = (int)given[w] * microbatches;
     memory_free(given);
@@ -97,7 +98,7 @@ int shares_divide(const char *text, int workers, int total, int microbatches, in
 int shares_cut(const char *text, int workers, int batch, int microbatches, int *sizes, struct error *error) {
     for (int w = 0; w < workers; w++) sizes[w] = batch;
     if (shares_are_even(text)) return OK;
-    return shares_divide(text, workers, workers * batch, microbatches, sizes, error);
+    return shares_divide(text, workers, NULL, workers * batch, microbatches, sizes, error);
 }
 
 bool shares_equal(const int *sizes, int workers, int batch) {

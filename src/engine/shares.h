@@ -1,5 +1,5 @@
 /* Shares: how many examples of a round each worker computes (--share). A round has workers * batch of them,
- * whatever the shares are.
+ * whatever the shares are; where workers may be missing, as many of these as are there.
  *
  *   even      as many each
  *   auto      by measured speed (paces.h); what that comes to is then written as weights
@@ -23,8 +23,9 @@ int shares_check(const char *text, int *weights, struct error *error); /* *weigh
  * ERROR_USAGE: another number of weights; text is neither "even" nor weights. */
 int shares_cut(const char *text, int workers, int batch, int microbatches, int *sizes, struct error *error);
 /* The same of `total` examples, a multiple of the micro-batches and at least one of them for each worker;
- * "even": in equal parts as far as that goes, the first ones larger. */
-int shares_divide(const char *text, int workers, int total, int microbatches, int *sizes,
+ * "even": in equal parts as far as that goes, the first ones larger. there[workers]: who is, and divides
+ * them; the others have 0. NULL: all are. */
+int shares_divide(const char *text, int workers, const bool *there, int total, int microbatches, int *sizes,
                   struct error *error);
 /* Whether all are `batch`. */
 bool shares_equal(const int *sizes, int workers, int batch);

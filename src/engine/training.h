@@ -85,6 +85,7 @@ struct training_settings {
     struct faults faults;         /* injected */
     const double *slowness;       /* [workers] each computes this many times as long; NULL: 1 */
     int prefetch;                 /* batches that are built ahead of a worker; 0: it builds them itself */
+    int batch_most; /* examples of the largest that there will be, where sizes change; 0: a round's */
 };
 
 struct worker_totals {

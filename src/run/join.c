@@ -24,11 +24,11 @@ void run_note_absent(struct run *run) {
 
 enum { PARTS_BYTES = 100 };
 
-/* ", batch 86 + 85 + 85": what --batch-total comes to. */
+/* ", batch 86 + 85 + 85": where the parts change with the workers. */
 static const char *name_parts(const struct run *run, char out[PARTS_BYTES]) {
     char sizes[80];
     out[0] = '\0';
-    if (run->setup.config.batch_total > 0)
+    if (run_divides_anew(run))
         snprintf(out, PARTS_BYTES, ", batch %s", run_name_batch(run, sizes, sizeof sizes));
     return out;
 }
@@ -119,9 +119,7 @@ int run_let_in(struct run *run, struct error *error) {
 int run_divide_rest(struct run *run, struct error *error) {
     char words[PARTS_BYTES];
     const int active = roster_active_workers(&run->roster);
-    if (run->setup.config.batch_total == 0 || !run_may_be_joined(run) || active == 0 ||
-        active == run->present)
-        return OK;
+    if (!run_divides_anew(run) || active == 0 || active == run->present) return OK;
     RETURN_IF(begin_with(run, NULL, 0, error));
     progress_say(&run->progress, "%d of %d workers are there%s", run->present, run->workers,
                  name_parts(run, words));

@@ -389,7 +389,8 @@ static int open_training(struct run *run, const struct faults *faults, struct er
                                          .faults = *faults,
                                          .guess_loss = run_guess_loss(run),
                                          .clip = elsewhere ? 0.0f : (float)run->setup.config.clip,
-                                         .prefetch = run->site.prefetch};
+                                         .prefetch = run->site.prefetch,
+                                         .batch_most = run_batch_most(run)};
     if (faults->slow_count > 0) training.slowness = run->slowness;
     RETURN_IF(run->crew.compute(run->members, &training.compute, error));
     RETURN_IF(training_open(&run->training, &training, error));

@@ -153,7 +153,7 @@ void run_note_absent(struct run *run);
 /* While all pause, behind the losses: lets in whoever is there, and tells so. Errors: those of store_change,
  * training_change and threads; memory. */
 int run_let_in(struct run *run, struct error *error);
-/* The same where some were lost or have left: with --batch-total the others divide it. */
+/* The same where some were lost or have left, and the others divide a round anew. */
 int run_divide_rest(struct run *run, struct error *error);
 /* In a process that is led, while all pause: who takes part from now on, joins[w]: anew, and how all go on.
  * Errors: as run_let_in; ERROR_PEER: others take part here than at the leader. */
@@ -195,8 +195,11 @@ int run_check_share(const struct run *run, const struct typed *typed, struct err
 /* Once the workers are known: run->sizes, and config.share and config.batch as they turned out to be. Errors:
  * another number of weights; a --batch-total that cannot be divided; those of paces_settle. */
 int run_open_share(struct run *run, const struct typed *typed, struct error *error);
-/* With --batch-total, in a run that workers join and leave: while all pause, divides it among those who are
- * there. Errors: memory. */
+/* Examples of the largest batch there may be; 0: that of a round. */
+int run_batch_most(const struct run *run);
+/* Whether workers join and leave this run, and divide a round anew: with --batch-total, with --share. */
+bool run_divides_anew(const struct run *run);
+/* Then, while all pause: divides it among those who are there. Errors: memory. */
 int run_divide(struct run *run, struct error *error);
 /* Examples that make one update of a shard, under the strategy of the moment. */
 double run_examples_per_update(const struct run *run);

@@ -1,5 +1,8 @@
 /* --share and --batch-total of a run: what they must not be combined with, and the sizes that they come to.
  *
+ * Where workers join and leave, whoever is there divides the total anew: evenly, by the weights of their
+ * places, or by the speeds that their processes measured when they came.
+ *
  * A total that all workers can divide, and that nothing divides anew, is as if --batch had been the part:
  * then the mean can be a collective's, and batches are numbered as ever. Else the workers have parts as with
  * --share. */
@@ -27,11 +30,11 @@ static const char *strategy_with_rounds(const struct run *run) {
     return NULL;
 }
 
-/* In rounds a part of a batch cannot be handed out anew. */
+/* Where nobody joins, a part of a round cannot go to a worker whose own is of another size. */
 static int check_losses(const struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     const char *rounds = strategy_with_rounds(run);
-    if (config->on_loss != ON_LOSS_CONTINUE || !rounds) return OK;
+    if (config->on_loss != ON_LOSS_CONTINUE || !rounds || run_may_be_joined(run)) return OK;
     return error_set(
         error, ERROR_USAGE,
         "--share=%.200s: found --on-loss=continue, expected stop: under --strategy=%.200s nobody takes "
@@ -56,44 +59,84 @@ static int find_slowness(const struct run *run, double *slowness, struct error *
     return OK;
 }
 
-/* Examples that a round is to have, of all places. */
-static int total_of(const struct run *run) {
+/* Examples that a round of so many workers is to have. */
+static int total_of(const struct run *run, int workers) {
     const struct config *config = &run->setup.config;
-    return config->batch_total > 0 ? config->batch_total : config->batch * run->workers;
+    return config->batch_total > 0 ? config->batch_total : config->batch * workers;
 }
 
-/* All that are here at once, or as they were measured in their processes. */
-static int measure(struct run *run, const double *slowness, struct error *error) {
+/* All that are here at once. */
+static int settle_here(struct run *run, const double *slowness, struct error *error) {
+    struct paces_work work =
+        setup_paces_work(&run->setup, run->world, true, run->site.groups, &run->network_settings);
+    work.slowness = slowness;
+    progress_say(&run->progress, "--share=auto: measuring the workers");
+    return paces_settle(&work, run->sizes, &run->training.abandoned, error);
+}
+
+/* As they were measured in their processes. */
+static int settle_elsewhere(struct run *run, const double *slowness, const bool *there, struct error *error) {
     const struct config *config = &run->setup.config;
     struct pace *paces = NULL;
-    if (!run->crew.pace) {
-        progress_say(&run->progress, "--share=auto: measuring the workers");
-        struct paces_work work =
-            setup_paces_work(&run->setup, run->world, true, run->site.groups, &run->network_settings);
-        work.slowness = slowness;
-        return paces_settle(&work, run->sizes, &run->training.abandoned, error);
-    }
     RETURN_IF(memory_array(&paces, run->workers, "the workers' paces", error));
     for (int w = 0; w < run->workers; w++) {
+        if (!there[w]) continue;
         run->crew.pace(run->members, w, &paces[w]);
         paces[w].constant_s *= slowness[w];
         paces[w].each_s *= slowness[w];
     }
-    const int code = paces_cut(paces, run->workers, total_of(run), config->microbatches, run->sizes, error);
+    const int total = total_of(run, roster_active_workers(&run->roster)),
+              code = paces_cut(paces, run->workers, there, total, config->microbatches, run->sizes, error);
     memory_free(paces);
     return code;
 }
 
-/* What auto comes to is what the run has been given, from here on. */
-static int settle(struct run *run, struct error *error) {
-    struct config *config = &run->setup.config;
+/* --share=auto. */
+static int settle(struct run *run, const bool *there, struct error *error) {
     double *slowness = NULL;
     RETURN_IF(memory_array(&slowness, run->workers, "the workers' slowness", error));
     int code = find_slowness(run, slowness, error);
-    if (code == OK) code = measure(run, slowness, error);
+    if (code == OK)
+        code = run->crew.pace ? settle_elsewhere(run, slowness, there, error)
+                              : settle_here(run, slowness, error);
     memory_free(slowness);
-    if (code != OK) return code;
-    return shares_write(run->sizes, run->workers, config->share, sizeof config->share, error);
+    return code;
+}
+
+/* --- whoever is there --- */
+
+/* Who takes part has a part, whoever is missing has none. Who is led hears the size of each batch, and needs
+ * the sum of measured ones alone. */
+static int divide(struct run *run, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const bool measured = shares_are_measured(config->share);
+    const char *text = measured ? "even" : config->share;
+    bool *there = NULL;
+    RETURN_IF(memory_array(&there, run->workers, "who is there", error));
+    for (int w = 0; w < run->workers; w++) there[w] = atomic_load(&run->roster.members[w].active);
+    const int total = total_of(run, roster_active_workers(&run->roster)),
+              code = measured && !run->led ? settle(run, there, error)
+                                           : shares_divide(text, run->workers, there, total,
+                                                           config->microbatches, run->sizes, error);
+    memory_free(there);
+    return code;
+}
+
+bool run_divides_anew(const struct run *run) {
+    const struct config *config = &run->setup.config;
+    return run_may_be_joined(run) && (config->batch_total > 0 || !shares_are_even(config->share));
+}
+
+int run_batch_most(const struct run *run) {
+    return run_divides_anew(run) ? total_of(run, run->workers) : 0;
+}
+
+int run_divide(struct run *run, struct error *error) {
+    struct config *config = &run->setup.config;
+    if (!run_divides_anew(run)) return OK;
+    RETURN_IF(divide(run, error));
+    if (config->batch_total > 0) config->batch = config_part(config, roster_active_workers(&run->roster));
+    return sampler_divide(&run->sampler, run->sizes, config->batch, error);
 }
 
 /* --- --batch-total --- */
@@ -158,32 +201,11 @@ static int check_total(struct run *run, const struct typed *typed, struct error 
     return run_blame(find_fault(run, &why), run, typed->given.batch_total, &why, error);
 }
 
-/* sizes[workers]: who takes part has an even part, whoever is missing has none. */
-static int divide(const struct run *run, int *sizes, struct error *error) {
-    const struct config *config = &run->setup.config;
-    const int present = roster_active_workers(&run->roster);
-    int *parts = NULL, next = 0;
-    RETURN_IF(memory_array(&parts, present, "parts of a batch", error));
-    const int code = shares_divide("even", present, config->batch_total, config->microbatches, parts, error);
-    for (int w = 0; w < run->workers && code == OK; w++)
-        sizes[w] = atomic_load(&run->roster.members[w].active) ? parts[next++] : 0;
-    memory_free(parts);
-    return code;
-}
-
 /* Equal parts that nothing changes are as with --batch. */
 static int open_total(struct run *run, struct error *error) {
     if (uneven_workers(run) == 0 && !run_may_be_joined(run) && !goes_on_between(run)) return OK;
     RETURN_IF(memory_array(&run->sizes, run->workers, "parts of a batch", error));
-    return divide(run, run->sizes, error);
-}
-
-int run_divide(struct run *run, struct error *error) {
-    struct config *config = &run->setup.config;
-    if (config->batch_total == 0 || !run_may_be_joined(run)) return OK;
-    RETURN_IF(divide(run, run->sizes, error));
-    config->batch = config_part(config, roster_active_workers(&run->roster));
-    return sampler_divide(&run->sampler, run->sizes, config->batch, error);
+    return divide(run, error);
 }
 
 double run_examples_per_update(const struct run *run) {
@@ -225,19 +247,12 @@ int run_open_share(struct run *run, const struct typed *typed, struct error *err
         snprintf(config->share, sizeof config->share, "even");
     if (config->batch_total > 0) RETURN_IF(check_total(run, typed, error));
     if (shares_are_even(config->share)) return config->batch_total > 0 ? open_total(run, error) : OK;
-    if (run_may_be_joined(run))
-        return error_set(error, ERROR_USAGE,
-                         "--share=%.200s: found --workers=%s, expected even: who joins has no share yet",
-                         config->share, config->workers);
     if (!run->led) RETURN_IF(check_losses(run, error));
     RETURN_IF(memory_array(&run->sizes, run->workers, "shares", error));
-    if (shares_are_measured(config->share) && run->led) { /* the leader settles them */
-        for (int w = 0; w < run->workers; w++) run->sizes[w] = config->batch;
-        return OK;
-    }
-    if (shares_are_measured(config->share)) RETURN_IF(settle(run, error));
-    RETURN_IF(
-        shares_divide(config->share, run->workers, total_of(run), config->microbatches, run->sizes, error));
+    RETURN_IF(divide(run, error));
+    if (run_may_be_joined(run) || (shares_are_measured(config->share) && run->led)) return OK;
+    if (shares_are_measured(config->share)) /* is from here on what it came to */
+        RETURN_IF(shares_write(run->sizes, run->workers, config->share, sizeof config->share, error));
     if (!shares_equal(run->sizes, run->workers, config->batch) || goes_on_between(run)) return OK;
     memory_free(run->sizes);
     run->sizes = NULL;

@@ -1,8 +1,9 @@
-/* --batch-total in whole simulated clusters whose workers come, go and come again, under every strategy.
+/* --batch-total, and --share, in whole simulated clusters whose workers come, go and come again.
  * Under `sync` every update has as many examples, whoever is there, and the weights are those of one worker
  * that takes them all, as far as rounding allows, with one parameter server and with several. Where somebody
  * leaves, what it had not computed makes an update of its own, and no example is missing; where somebody is
- * killed, only what it had in hand is. */
+ * killed, only what it had in hand is. With --share a round has the batches of who is there, in parts of
+ * their weights. */
 #include <math.h>
 
 #include "../simulated_cluster.h"
@@ -26,6 +27,10 @@ struct rows {
     long in_update[UPDATES]; /* examples of each, from 1 */
     long sizes[1000];        /* rows with so many examples */
     long examples, count;
+    struct {
+        int examples;
+        long update;
+    } row[UPDATES];
 };
 
 static void read_rows(const struct simulated_cluster *all, struct rows *rows) {
@@ -41,13 +46,15 @@ static void read_rows(const struct simulated_cluster *all, struct rows *rows) {
                                   "%*[^,],%*[^,],%*[^,],%*[^,],%*[^,],%*[^,],%*[^,],%d,%*[^,],%*[^,],%*[^,],"
                                   "%*[^,],%*[^,],%*[^,],%ld",
                                   &examples, &update);
-        const bool read = fields == 2 && examples > 0 && examples < 1000 && update >= 0 && update < UPDATES;
+        const bool read = fields == 2 && examples > 0 && examples < 1000 && update >= 0 && update < UPDATES &&
+                          rows->count < UPDATES;
         CHECK(read, "steps.csv: \"%.60s\"", line + 1);
         if (!read) break;
         rows->in_update[update] += examples;
         rows->sizes[examples]++;
         rows->examples += examples;
-        rows->count++;
+        rows->row[rows->count].examples = examples;
+        rows->row[rows->count++].update = update;
     }
     memory_free(data);
 }
@@ -127,6 +134,33 @@ static void check_sizes(const char *name, const struct rows *rows, long whole) {
 }
 
 /* Worker 2 begins, the others come; one goes, by request or by force, and comes again. */
+static void play_departure(struct simulated_cluster *all, struct scenario *scenario, bool killed,
+                           const char *name, struct rows *rows) {
+    const int servers = scenario->servers;
+    struct process *const goes = &all->processes[servers + 1];
+    scenario->own[servers].absent = scenario->own[servers + 1].absent = true;
+    cluster_start(all, scenario);
+    cluster_await_training(all);
+    cluster_start_late(all, servers + 1, 0.1);
+    cluster_start_late(all, servers, 0.1);
+    world_sleep(all->world, 0.2 + 1e-3 * (double)(rng_mix(scenario->seed, 5) % 32));
+    if (killed)
+        simulated_kill(goes->world);
+    else
+        world_dismiss(goes->world);
+    world_sleep(all->world, 0.1);
+    come_again(all, 1);
+    cluster_join(all);
+    check_ended(all, name, killed ? goes : NULL);
+    const struct summary *summary = &all->processes[0].result.summary;
+    read_rows(all, rows);
+    CHECK(summary->join_count == 3 && summary->lost_workers == (killed ? 1 : 0), "%s: %d joined, %d lost",
+          name, summary->join_count, summary->lost_workers);
+    CHECK(rows->examples == summary->examples && rows->count == summary->steps,
+          "%s: %ld examples in %ld rows, %lld in %ld steps", name, rows->examples, rows->count,
+          summary->examples, summary->steps);
+}
+
 static void check_departures(const char *strategy, const struct traits *traits, int servers,
                              const char *total, bool killed, uint64_t seed, const char *compress) {
     static struct simulated_cluster all;
@@ -136,30 +170,10 @@ static void check_departures(const char *strategy, const struct traits *traits, 
     char name[200];
     snprintf(name, sizeof name, "%s, %d ps, %s, %s, seed %d", strategy, servers, total,
              killed ? "killed" : "left", (int)seed);
-    struct process *const goes = &all.processes[servers + 1];
     scenario.seed = seed;
     if (compress) scenario.settings[4][0] = "compress", scenario.settings[4][1] = compress;
-    scenario.own[servers].absent = scenario.own[servers + 1].absent = true;
-    cluster_start(&all, &scenario);
-    cluster_await_training(&all);
-    cluster_start_late(&all, servers + 1, 0.1);
-    cluster_start_late(&all, servers, 0.1);
-    world_sleep(all.world, 0.2 + 1e-3 * (double)(rng_mix(seed, 5) % 32));
-    if (killed)
-        simulated_kill(goes->world);
-    else
-        world_dismiss(goes->world);
-    world_sleep(all.world, 0.1);
-    come_again(&all, 1);
-    cluster_join(&all);
-    check_ended(&all, name, killed ? goes : NULL);
+    play_departure(&all, &scenario, killed, name, &rows);
     const struct summary *summary = &all.processes[0].result.summary;
-    read_rows(&all, &rows);
-    CHECK(summary->join_count == 3 && summary->lost_workers == (killed ? 1 : 0), "%s: %d joined, %d lost",
-          name, summary->join_count, summary->lost_workers);
-    CHECK(rows.examples == summary->examples && rows.count == summary->steps,
-          "%s: %ld examples in %ld rows, %lld in %ld steps", name, rows.examples, rows.count,
-          summary->examples, summary->steps);
     CHECK(killed ? summary->lost_batches <= 1 : summary->lost_batches == 0, "%s: %ld batches were lost", name,
           summary->lost_batches);
     const long missing = EPOCHS * EXAMPLES - rows.examples, lost = killed ? whole : 0;
@@ -203,6 +217,45 @@ static void check_fixed(const char *strategy, int servers, uint64_t seed) {
     cluster_close(&all);
 }
 
+/* --- parts by weights --- */
+
+enum { PART = 12 };
+
+/* What the weights 1, 2 and 3 come to, of all, of two and of one. */
+static bool is_part(int examples, int together) {
+    static const int parts[][3] = {{6, 12, 18}, {8, 16, 0}, {6, 18, 0}, {10, 14, 0}, {12, 0, 0}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const int *p = parts[i];
+        if (p[0] + p[1] + p[2] == together && (examples == p[0] || examples == p[1] || examples == p[2]))
+            return true;
+    }
+    return false;
+}
+
+static void check_weights(const char *strategy, int servers, bool killed, uint64_t seed) {
+    static struct simulated_cluster all;
+    static struct rows rows;
+    struct scenario scenario = scenario_of(strategy, servers, "0");
+    char name[200];
+    snprintf(name, sizeof name, "--share=1,2,3, %s, %d ps, %s, seed %d", strategy, servers,
+             killed ? "killed" : "left", (int)seed);
+    scenario.seed = seed;
+    scenario.settings[2][0] = "share", scenario.settings[2][1] = "1,2,3";
+    scenario.settings[4][0] = "batch", scenario.settings[4][1] = "12";
+    play_departure(&all, &scenario, killed, name, &rows);
+    const long missing = EPOCHS * EXAMPLES - rows.examples;
+    CHECK(missing <= (killed ? 18 : 0) && missing > -2 * WORKERS * PART, "%s: %ld examples are missing", name,
+          missing);
+    CHECK(rows.sizes[12] > 0 && rows.sizes[6] > 0 && rows.sizes[18] > 0,
+          "%s: steps of 12, 6 and 18: %ld %ld %ld", name, rows.sizes[12], rows.sizes[6], rows.sizes[18]);
+    long others = 0; /* what is left of who has gone */
+    for (long r = 0; r < rows.count; r++)
+        others += !is_part(rows.row[r].examples, (int)rows.in_update[rows.row[r].update]);
+    const bool drops = strcmp(strategy, "sync") != 0; /* then an update has less than a round */
+    CHECK(drops || others <= 6, "%s: %ld batches of %ld are of another size", name, others, rows.count);
+    cluster_close(&all);
+}
+
 static void every_strategy(void) {
     for (int s = 0; strategies[s]; s++) {
         struct choice choice = {0};
@@ -228,6 +281,9 @@ int main(void) {
     check_joins("10", 2);
     check_joins("36", 3);
     every_strategy();
+    for (uint64_t seed = 1; seed <= 4; seed++)
+        if (is_chosen(seed))
+            check_weights(seed == 4 ? "backup:backups=1" : "sync", 1 + (int)(seed % 2), seed % 3 == 1, seed);
     for (uint64_t seed = 1; seed <= 6; seed++) {
         if (!is_chosen(seed)) continue;
         check_fixed("sync", 1 + (int)(seed % 2), seed);

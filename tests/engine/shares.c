@@ -66,6 +66,32 @@ static void check_sizes(void) {
           "two weights for three: %s", error.words);
 }
 
+/* Whoever is missing has nothing, and the others have it all. */
+static void check_missing(void) {
+    static const struct {
+        const char *text;
+        bool there[3];
+        int total, sizes[3];
+    } rows[] = {{"1,2,3", {true, true, true}, 36, {6, 12, 18}},
+                {"1,2,3", {true, false, true}, 24, {6, 0, 18}},
+                {"1,2,3", {false, true, false}, 12, {0, 12, 0}},
+                {"even", {true, false, true}, 11, {6, 0, 5}},
+                {"9,1000,1", {true, false, true}, 3, {2, 0, 1}}};
+    const struct pace paces[] = {{0.0, 1.0}, {0.0, 0.0}, {0.0, 3.0}};
+    struct error error = {0};
+    int sizes[3];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK(shares_divide(rows[i].text, 3, rows[i].there, rows[i].total, 1, sizes, &error) == OK, "%s",
+              error.words);
+        for (int w = 0; w < 3; w++)
+            CHECK(sizes[w] == rows[i].sizes[w], "row %d: worker %d has %d, expected %d", (int)i, w, sizes[w],
+                  rows[i].sizes[w]);
+    }
+    CHECK(paces_cut(paces, 3, rows[1].there, 40, 1, sizes, &error) == OK && sizes[0] == 30 && sizes[1] == 0 &&
+              sizes[2] == 10,
+          "%d, %d and %d of 40, where the second is missing", sizes[0], sizes[1], sizes[2]);
+}
+
 /* They are W * batch together, each within one micro-batch's worth of its exact part unless that is less than
  * one; and what is written for them gives them back. */
 static void check_many(void) {
@@ -118,7 +144,7 @@ static void check_paces(void) {
         struct pace paces[2];
         int sizes[2];
         for (int w = 0; w < 2; w++) paces[w] = paces_line(&rows[i].measured[w]);
-        CHECK(paces_cut(paces, 2, 200, 1, sizes, &error) == OK, "%s", error.words);
+        CHECK(paces_cut(paces, 2, NULL, 200, 1, sizes, &error) == OK, "%s", error.words);
         for (int w = 0; w < 2; w++)
             CHECK(sizes[w] == rows[i].sizes[w], "row %d: worker %d has %d, expected %d", (int)i, w, sizes[w],
                   rows[i].sizes[w]);
@@ -128,6 +154,7 @@ static void check_paces(void) {
 int main(void) {
     check_texts();
     check_sizes();
+    check_missing();
     check_many();
     check_paces();
     return check_end();
