@@ -27,13 +27,22 @@ static const struct address *address_of(const struct host *host, int ps) {
 
 /* --- how long --- */
 
+/* Who leads parameter servers could have begun with those who have come. */
+static const char *advice(const struct host *host) {
+    const struct cluster *cluster = host->settings.cluster;
+    const bool could = cluster->task == 0 && !cluster->mirrored && host->settings.least == 0 &&
+                       host->count > 0 && !host->full;
+    return could ? "; --workers=1.. begins without" : "";
+}
+
 static int check_waiting(const struct host *host, double waited_s, const char *words, struct error *error) {
     const struct host_settings *settings = &host->settings;
     if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted while %s", words);
     if (settings->give_up && atomic_load(settings->give_up))
         return error_set(error, ERROR_PEER, "%s", settings->because->words);
     if (waited_s > settings->start_s)
-        return error_set(error, ERROR_PEER, "gave up after %g s %s", settings->start_s, words);
+        return error_set(error, ERROR_PEER, "gave up after %g s %s%s", settings->start_s, words,
+                         advice(host));
     return OK;
 }
 

@@ -399,6 +399,21 @@ static void test_end_without_workers(void) {
     check_end_of("without workers", 0, 10.0, "gave up after 5 s waiting for worker 0");
     check_end_of("without workers", 1, 10.0, "gave up after 5 s waiting for worker 0");
     cluster_close(&all);
+    scenario.servers = 1;
+    scenario.workers = 2;
+    scenario.own[0].name = "start-timeout";
+    scenario.own[0].value = "5";
+    scenario.own[1].name = NULL;
+    cluster_start(&all, &scenario);
+    cluster_join(&all);
+    for (int i = 0; i < 2; i++) {
+        const char *must = "; --workers=1.. begins without";
+        const char *words = all.processes[i].error.words;
+        check_end_of("one of two", i, 10.0, "gave up after 5 s waiting for worker 1");
+        CHECK(strlen(words) > strlen(must) && strcmp(words + strlen(words) - strlen(must), must) == 0,
+              "one of two: %s", words);
+    }
+    cluster_close(&all);
 }
 
 /* --- a follower hears of the first batch from a worker before the leader's slice has come --- */
