@@ -16,7 +16,6 @@ struct joined_rows {
     bool seen[JOINED_WORKERS][JOINED_UPDATES]; /* which of its steps, from 1 */
 };
 
-/* Each worker's steps are 1, 2, 3, ... without a gap, whoever had its place. */
 static inline void joined_read(const struct simulated_cluster *all, struct joined_rows *joined) {
     const int failures = check_failures;
     char *data;
@@ -46,12 +45,23 @@ static inline void joined_read(const struct simulated_cluster *all, struct joine
         joined->rows++;
     }
     memory_free(data);
+}
+
+/* Each worker's steps are 1, 2, 3, ... without a gap, whoever had its place. */
+static inline void joined_check_steps(const struct joined_rows *joined) {
     for (int w = 0; w < JOINED_WORKERS; w++)
         for (long step = 1; step <= joined->steps[w]; step++)
             if (!joined->seen[w][step]) {
                 CHECK(false, "worker %d: %ld steps, but no step %ld", w, joined->steps[w], step);
                 break;
             }
+}
+
+/* All that was computed is in the rows, once. */
+static inline void joined_check_counts(const struct joined_rows *joined, const struct summary *summary) {
+    CHECK(joined->rows == summary->steps && joined->examples == summary->examples,
+          "%ld rows of %ld steps, %ld examples of %lld", joined->rows, summary->steps, joined->examples,
+          summary->examples);
 }
 
 /* Every batch is in exactly one row, but those that were in the hands of who was lost. */
@@ -101,12 +111,22 @@ static inline void joined_check(const struct simulated_cluster *all, const struc
     const struct summary *summary = &all->processes[0].result.summary;
     const bool rounds = traits->rounds && traits->merged && !traits->drops && !traits->own_weights;
     joined_read(all, &joined);
-    CHECK(joined.rows == summary->steps && joined.examples == summary->examples,
-          "%ld rows of %ld steps, %ld examples of %lld", joined.rows, summary->steps, joined.examples,
-          summary->examples);
+    joined_check_counts(&joined, summary);
+    joined_check_steps(&joined);
     joined_check_epochs(&joined, epochs, batches, summary->lost_batches);
     if (rounds) joined_check_rounds(&joined, summary->updates);
     joined_check_joins(&joined, summary, rounds);
+}
+
+/* The same where parts have different sizes: what is left of who has gone makes rounds of its own, in which
+ * not everybody has a batch. */
+static inline void joined_check_parts(const struct simulated_cluster *all, const struct traits *traits) {
+    static struct joined_rows joined;
+    const struct summary *summary = &all->processes[0].result.summary;
+    joined_read(all, &joined);
+    joined_check_counts(&joined, summary);
+    if (!traits->drops) joined_check_rounds(&joined, summary->updates);
+    joined_check_joins(&joined, summary, false);
 }
 
 #endif

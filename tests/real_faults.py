@@ -24,6 +24,7 @@ A schedule has a line for each of these; a line that begins with # says nothing:
     jitter S
     bytes-per-second N        of a connection each way; 0: as many as one likes
     large 1                   weights and gradients are so many that they move while workers compute
+    shares 1                  workers compute parts of different sizes: --share=1,2,3,1,...
     least N                   so many workers begin, and others join them; without such a line all begin
     late NAME at S            it is started then
     fault WHAT NAME OTHER at S for S
@@ -94,7 +95,7 @@ def read_schedule(path):
                 schedule[words[0]] = words[1]
             else:
                 sys.exit(f"{path}: {line.strip()!r}, expected a line of a schedule")
-    for key in "servers", "workers", "encrypted", "seed", "least", "large":
+    for key in "servers", "workers", "encrypted", "seed", "least", "large", "shares":
         schedule[key] = int(schedule.get(key, 0))
     for key in "latency", "jitter", "bytes-per-second":
         schedule[key] = float(schedule[key])
@@ -290,6 +291,8 @@ def open_processes(schedule, network, folder):
         leads = ["--out=" + os.path.join(folder, "ps-0" if index == 0 else process.name), "--replace"]
         if any(fault.what == "disk" for fault in schedule["faults"]) and index == 0:
             leads.append("--checkpoint-every=0.02")
+        if schedule["shares"] and process in hosts:
+            lists.append("--share=" + ",".join(str(1 + w % 3) for w in range(workers)))
         if schedule["least"] and (process in hosts or not servers):
             lists.append(f"--workers={schedule['least']}..{workers}")
         process.command = [TRAINER, *settings_of(schedule), *lists, *key, f"--job={job}", f"--task={task}",
@@ -426,13 +429,18 @@ def check_run(schedule, processes, folder):
     total = EXAMPLES * epochs_of(schedule)
     lost = (summary["lost_workers"] if schedule["servers"] or
             schedule["least"] else sum(process.code != 0 for process in processes))
-    if summary["examples"] > total:
+    # A part that begins before the end goes over it.
+    most = total + (BATCH * schedule["workers"] if schedule["shares"] else 0)
+    if summary["examples"] > most:
         yield f"{summary['examples']} examples of {total}"
     if lost and is_harmless(schedule):
         yield f"{lost} lost without a fault that lasts"
     if lost:
         return
-    if summary["examples"] != total or summary["steps"] != total // BATCH:
+    if schedule["shares"]:
+        if summary["examples"] < total:
+            yield f"{summary['examples']} examples, expected {total}"
+    elif summary["examples"] != total or summary["steps"] != total // BATCH:
         yield (f"{summary['examples']} examples in {summary['steps']} steps, expected {total} in "
                f"{total // BATCH}")
     path = os.path.join(folder, "ps-0", "model.safetensors")
