@@ -8,7 +8,7 @@
 #include "memory.h"
 #include "utf8.h"
 
-enum { LEVELS_MOST = 64, VALUES_MOST = 1000000, FIRST_VALUES = 64 };
+enum { LEVELS_MOST = 64, VALUES_MOST = 2000000, FIRST_VALUES = 64 };
 
 struct parser {
     struct json *json;
@@ -170,7 +170,7 @@ static int parse_children(struct parser *parser, int level, int parent, bool nam
 /* A new value at the end of the array. */
 static int add_value(struct parser *parser, int *index) {
     struct json *json = parser->json;
-    if (json->count == VALUES_MOST) return fail(parser, "at most 1000000 values");
+    if (json->count == VALUES_MOST) return fail(parser, "at most 2000000 values");
     if (json->count == parser->room) {
         const int room = parser->room == 0 ? FIRST_VALUES : 2 * parser->room;
         RETURN_IF(memory_grow(&json->values, json->count, room, "JSON values", parser->error));

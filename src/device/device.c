@@ -11,9 +11,10 @@
 #include <strings.h>
 #include "../base/memory.h"
 #include "../base/text.h"
+#include "ranges.h"
 #include "without.h"
 
-enum { MAX_LABEL = 1023, COUNT_MOST = 8, MEANT_BYTES = 80 };
+enum { COUNT_MOST = 8, MEANT_BYTES = 80 };
 
 struct list {
     struct device *devices; /* [count], owned */
@@ -70,9 +71,10 @@ static const char *nearest_words(bool alone, const char *item, size_t length, ch
 
 static int not_understood(bool alone, const char *item, size_t length, struct error *error) {
     char meant[MEANT_BYTES];
-    return error_set(error, ERROR_USAGE,
-                     "devices: '%.*s', expected auto, cpu:*, gpu:0, or a list such as cpu:0,cpu:1%s",
-                     (int)length, item, nearest_words(alone, item, length, meant));
+    return error_set(
+        error, ERROR_USAGE,
+        "devices: '%.*s', expected auto, cpu:*, gpu:0, or a list such as cpu:0,cpu:1 or cpu:0-3%s",
+        (int)length, item, nearest_words(alone, item, length, meant));
 }
 
 static int add(struct list *list, const struct backend *backend, int label, struct error *error) {
@@ -93,19 +95,35 @@ static int add(struct list *list, const struct backend *backend, int label, stru
 
 static int add_all(struct list *list, const struct backend *backend, struct error *error) {
     const int count = backend->count();
-    for (int label = 0; label < count && label <= MAX_LABEL; label++)
+    for (int label = 0; label < count && label <= RANGE_LABEL_MOST; label++)
         RETURN_IF(add(list, backend, label, error));
     return OK;
 }
 
-/* item[length] is "cpu:3" or "cpu:*". */
+/* Whether text[length] is "3", "0-9", or a range that is not complete. */
+static bool are_labels(const char *text, size_t length) {
+    const size_t first = strspn(text, "0123456789");
+    return first >= length || (first > 0 && text[first] == '-');
+}
+
+static int wrong_labels(const char *item, size_t length, struct error *error) {
+    const char *dash = memchr(item, '-', length);
+    if (dash)
+        return error_set(error, ERROR_USAGE,
+                         "devices: '%.*s', expected a range such as cpu:0-9, labels from 0 to %d",
+                         (int)length, item, RANGE_LABEL_MOST);
+    return error_set(error, ERROR_USAGE, "devices: '%.*s', expected a label of 0 to %d", (int)length, item,
+                     RANGE_LABEL_MOST);
+}
+
+/* item[length] is "cpu:3", "cpu:0-9" or "cpu:*". */
 static int add_item(struct list *list, const char *item, size_t length, struct error *error) {
     const char *colon = memchr(item, ':', length);
     if (!colon) return not_understood(list->count == 0 && item[length] == '\0', item, length, error);
     const size_t name_length = (size_t)(colon - item), digits = length - name_length - 1;
     const char *label_text = colon + 1;
     const bool every = digits == 1 && label_text[0] == '*';
-    if (digits == 0 || (!every && strspn(label_text, "0123456789") < digits))
+    if (digits == 0 || (!every && !are_labels(label_text, digits)))
         return not_understood(list->count == 0 && item[length] == '\0', item, length, error);
 
     const struct backend *backend = find_backend(item, name_length);
@@ -118,15 +136,14 @@ static int add_item(struct list *list, const char *item, size_t length, struct e
         return error_set(error, ERROR_DEVICE, "%.*s: %s (devices: %s)", (int)length, item, backend->missing(),
                          present(devices, sizeof devices));
     if (every && backend->count() > 0) return add_all(list, backend, error);
-    const long label = digits > 4 ? MAX_LABEL + 1 : strtol(label_text, NULL, 10);
-    if (label > MAX_LABEL)
-        return error_set(error, ERROR_USAGE, "devices: '%.*s', expected a label of 0 to %d", (int)length,
-                         item, MAX_LABEL);
+    struct device_range range = {0};
+    if (!every && !range_read(item, length, &range)) return wrong_labels(item, length, error);
     /* A CPU label is only a name for a share of the cores; any other device has to be there. */
-    if (every || (!is_cpu(backend) && label >= backend->count()))
+    if (every || (!is_cpu(backend) && range.last >= backend->count()))
         return error_set(error, ERROR_DEVICE, "%.*s: there is no such device (devices: %s)", (int)length,
                          item, present(devices, sizeof devices));
-    return add(list, backend, (int)label, error);
+    for (int label = range.first; label <= range.last; label++) RETURN_IF(add(list, backend, label, error));
+    return OK;
 }
 
 static int add_list(struct list *list, const char *text, struct error *error) {

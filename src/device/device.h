@@ -408,11 +408,11 @@ int device_gather_labels(const struct device *device, const struct examples *exa
  * robin. False: there is nothing besides the CPU, and *out stays. */
 bool devices_in_turn(int turn, char *out, size_t bytes);
 
-/* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices, opened (devices_close gives them back). With D CPU
- * devices in each of P processes each gets max(1, cores/(D*P)) threads; when P is 1 on cores of its own.
- * Where their threads are more than the cores they share them, and *shared is set so that the caller can say
- * so. Errors: ERROR_USAGE (not understood), ERROR_DEVICE (not there, or unable to compute in the precision
- * asked for). */
+/* Parses "cpu:0,cpu:1", "cpu:0-9", "cpu:*", "auto" into *devices, opened (devices_close gives them back).
+ * With D CPU devices in each of P processes each gets max(1, cores/(D*P)) threads; when P is 1 on cores of
+ * its own. Where their threads are more than the cores they share them, and *shared is set so that the caller
+ * can say so. Errors: ERROR_USAGE (not understood), ERROR_DEVICE (not there, or unable to compute in the
+ * precision asked for). */
 int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
                  int *count, bool *shared, struct error *error);
 /* When no thread uses them any more; NULL is fine. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "ranges.h"
 
 static int not_understood(const char *text, struct error *error) {
     return error_set(error, ERROR_USAGE,
@@ -17,10 +18,12 @@ static int not_understood(const char *text, struct error *error) {
 static int add_group(struct text *flat, const char *at, size_t length) {
     const char *const end = at + length;
     int count = 0;
-    for (; at < end; count++) {
+    while (at < end) {
+        struct device_range range;
         const char *plus = memchr(at, '+', (size_t)(end - at));
         const size_t item = (size_t)((plus ? plus : end) - at);
         if (item == 0 || memchr(at, '*', item) || (plus && plus + 1 == end)) return 0;
+        count += range_read(at, item, &range) ? range.last - range.first + 1 : 1;
         text_item(flat, ",", "%.*s", (int)item, at);
         at += item + (plus != NULL);
     }
@@ -59,10 +62,11 @@ void groups_name(const struct device *devices, int count, int size, int group, c
 }
 
 bool groups_name_has(const char *name, const char *device) {
-    const size_t wanted = strlen(device);
+    struct device_range wanted;
+    if (!range_read(device, strlen(device), &wanted)) return false;
     for (size_t length; *name; name += length + (name[length] == '+')) {
         length = strcspn(name, "+");
-        if (length == wanted && memcmp(name, device, length) == 0) return true;
+        if (range_has(&wanted, name, length)) return true;
     }
     return false;
 }

@@ -26,7 +26,7 @@ void groups_name(const struct device *devices, int count, int size, int group, c
 /* Appends all of them, however many: "cpu:2+cpu:3". */
 struct text;
 void groups_join(struct text *names, const struct device *devices, int count, int size, int group);
-/* Whether a device is among those of such a name. */
+/* Whether a device, or one of a range such as "cpu:0-9", is among those of such a name. */
 bool groups_name_has(const char *name, const char *device);
 /* Appends such a name to a list as --devices has it: "(cpu:0+cpu:1),(cpu:2+cpu:3)". */
 void groups_list(struct text *list, const char *name);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "../base/text.h"
 #include "../device/groups.h"
+#include "../device/ranges.h"
 
 /* A whole number from `text`, which must go on with `end`; -1: it is not one. */
 static long number_before(const char *text, const char **rest) {
@@ -89,6 +90,21 @@ const char *faults_text(char out[FAULTS_TEXT_BYTES], const char *fail, const cha
     return out;
 }
 
+/* Each device of a range has a worker. */
+static int check_slowness(const char *slow, const char *const *devices, int workers, struct error *error) {
+    struct device_range range;
+    if (!range_read(slow, strlen(slow), &range))
+        return error_set(error, ERROR_USAGE, "--slow: no worker is on %s", slow);
+    for (int label = range.first; label <= range.last; label++) {
+        char name[24];
+        int w = 0;
+        snprintf(name, sizeof name, "%.*s:%d", (int)range.kind_length, range.kind, label);
+        while (w < workers && !groups_name_has(devices[w], name)) w++;
+        if (w == workers) return error_set(error, ERROR_USAGE, "--slow: no worker is on %s", name);
+    }
+    return OK;
+}
+
 int faults_check(const struct faults *faults, const char *const *devices, int workers, int servers,
                  struct error *error) {
     for (int i = 0; i < faults->count; i++) {
@@ -101,13 +117,8 @@ int faults_check(const struct faults *faults, const char *const *devices, int wo
                              fault->server ? "server" : "worker", fault->member,
                              (fault->server ? servers : workers) - 1);
     }
-    for (int i = 0; i < faults->slow_count; i++) {
-        bool found = false;
-        for (int w = 0; w < workers; w++)
-            found = found || groups_name_has(devices[w], faults->slow[i].device);
-        if (!found)
-            return error_set(error, ERROR_USAGE, "--slow: no worker is on %s", faults->slow[i].device);
-    }
+    for (int i = 0; i < faults->slow_count; i++)
+        RETURN_IF(check_slowness(faults->slow[i].device, devices, workers, error));
     return OK;
 }
 

@@ -5,6 +5,7 @@
  *   --stall=worker:1@step:50    it stands still there, for ever
  *   --stall=server:0            that server leaves its mail alone, from the start (server: all of them)
  *   --slow=cpu:1=3x             every worker with that device computes three times as long
+ *   --slow=cpu:0-9=3x           the same of each of these devices
  *
  * Several are separated by commas. */
 #ifndef TRAINER_TRAIN_FAULTS_H
@@ -24,7 +25,7 @@ struct fault {
 };
 
 struct slowness {
-    char device[16]; /* "cpu:1" */
+    char device[24]; /* "cpu:1", "cpu:0-9" */
     double factor;   /* at least 1 */
 };
 

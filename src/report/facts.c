@@ -8,6 +8,7 @@
 #include "../base/page.h"
 #include "../base/text.h"
 #include "../config/config.h"
+#include "../device/ranges.h"
 #include "../record/sentence.h"
 
 static const char *const names[] = {"summary.json", "epochs.csv", "steps.csv"};
@@ -107,29 +108,40 @@ static const char *next_device(const char *devices) {
     return comma ? comma + 1 : NULL;
 }
 
-static long number_of_device(const char *name) {
-    const char *colon = strchr(name, ':');
-    return colon ? strtol(colon + 1, NULL, 10) : -1;
+/* Whether they are of one kind and numbered one after the other: then *row is all of them. */
+static bool are_row(const char *devices, struct device_range *row) {
+    *row = (struct device_range){0};
+    for (const char *name = devices; name; name = next_device(name)) {
+        struct device_range some;
+        if (!range_read(name, strcspn(name, ","), &some)) return false;
+        if (name == devices) *row = some;
+        if (name != devices && (some.first != row->last + 1 || some.kind_length != row->kind_length ||
+                                memcmp(some.kind, row->kind, row->kind_length) != 0))
+            return false;
+        row->last = some.last;
+    }
+    return true;
 }
 
-/* Whether they are of one kind and numbered one after the other. */
-static bool are_row(const char *devices) {
-    const size_t kind = strcspn(devices, ":,");
-    long number = number_of_device(devices);
-    for (const char *name = devices; name; name = next_device(name), number++)
-        if (strcspn(name, ":,") != kind || strncmp(name, devices, kind) != 0 ||
-            number_of_device(name) != number)
-            return false;
-    return number >= 0;
+/* A group counts as one. */
+static int count_devices(const char *devices) {
+    int count = 0;
+    for (const char *name = devices; name; name = next_device(name)) {
+        struct device_range some;
+        count += range_read(name, strcspn(name, ","), &some) ? some.last - some.first + 1 : 1;
+    }
+    return count;
 }
 
 const char *facts_devices(const struct facts *facts, char *out, size_t bytes) {
-    const char *devices = facts->summary.devices, *last = devices;
+    const char *devices = facts->summary.devices;
+    const int count = count_devices(devices);
     struct text text = text_into(out, bytes);
-    int count = 0;
-    for (const char *name = devices; name; last = name, name = next_device(name)) count++;
-    if (count > DEVICES_NAMED && are_row(devices)) {
-        text_add(&text, "%d devices, %.*s to %s", count, (int)strcspn(devices, ","), devices, last);
+    struct device_range row;
+    if (count > DEVICES_NAMED && are_row(devices, &row)) {
+        const int kind = (int)row.kind_length;
+        text_add(&text, "%d devices, %.*s:%d to %.*s:%d", count, kind, row.kind, row.first, kind, row.kind,
+                 row.last);
         return out;
     }
     if (count > DEVICES_NAMED) text_add(&text, "%d %s, ", count, devices[0] == '(' ? "groups" : "devices");

@@ -24,7 +24,8 @@ static void name_worker(const struct run *run, int worker, char *out, size_t byt
 static void name_workers(const struct run *run, char *out, size_t bytes) {
     struct text text = text_into(out, bytes);
     const char *devices = run->setup.config.devices;
-    if (run->site.groups && strlen(devices) + 20 < bytes) {
+    const bool in_ranges = !run->crew.elsewhere && strchr(devices, '-') != NULL;
+    if ((run->site.groups || in_ranges) && strlen(devices) + 20 < bytes) {
         text_add(&text, "%s x%d", devices, run->setup.devices[0].threads);
         return;
     }

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "../base/memory.h"
 #include "../base/text.h"
 #include "../bridge/compressor.h"
 #include "../data/stream.h"
 #include "../device/groups.h"
+#include "../device/ranges.h"
 #include "../engine/group.h"
 #include "../engine/shares.h"
 #include "../graph/model.h"
@@ -138,16 +140,20 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
 }
 
 /* What auto and cpu:* have become is what the run says of itself from here on, where it fits. */
-static void name_devices(struct setup *setup) {
-    char names[sizeof setup->config.devices];
-    struct text text = text_into(names, sizeof names);
+static int name_devices(struct setup *setup, struct error *error) {
+    struct text text = text_growing(error);
     const int count = setup->device_count, size = setup->group;
     for (int d = 0; d < count * size; d++) {
         const char *name = groups_device(setup->devices, count, size, d / size, d % size)->name;
         const bool begins = size > 1 && d % size == 0, ends = size > 1 && d % size == size - 1;
         text_item(&text, d % size == 0 ? "," : "+", "%s%s%s", begins ? "(" : "", name, ends ? ")" : "");
     }
-    if (!text.cut) memcpy(setup->config.devices, names, sizeof names);
+    const int code = text_end(&text);
+    if (code == OK) ranges_fold(text.bytes);
+    if (code == OK && strlen(text.bytes) < sizeof setup->config.devices)
+        snprintf(setup->config.devices, sizeof setup->config.devices, "%s", text.bytes);
+    memory_free(text.bytes);
+    return code;
 }
 
 /* How many devices a worker has; `written`: as the list of devices says, or 0. */
@@ -192,8 +198,7 @@ int setup_open_devices(struct setup *setup, struct error *error) {
         devices_open(flat, &settings, &setup->devices, &setup->device_count, &setup->cores_shared, error));
     setup->group = 1; /* until it is known that they can be groups */
     RETURN_IF(choose_group(setup, written, setup->device_count, error));
-    name_devices(setup);
-    return OK;
+    return name_devices(setup, error);
 }
 
 const struct groups *setup_groups(const struct setup *setup, struct world *world, struct groups *groups) {

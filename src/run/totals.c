@@ -5,12 +5,15 @@
 
 #include "open.h"
 #include "../base/text.h"
+#include "../device/ranges.h"
 
 static int name_devices(const struct run *run, char **out, struct error *error) {
     struct text names = text_growing(error);
     for (int w = 0; w < run->workers; w++) groups_list(&names, run->device_lists[w]);
     *out = names.bytes;
-    return text_end(&names);
+    RETURN_IF(text_end(&names));
+    if (*out) ranges_fold(*out);
+    return OK;
 }
 
 int run_servers(const struct run *run) {

@@ -5,6 +5,7 @@
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../device/groups.h"
+#include "../device/ranges.h"
 #include "../store/optimizer.h"
 #include "board.h"
 
@@ -45,6 +46,7 @@ static int add_row(void *argument, const struct option *row, const char *value) 
 static const char *device_list(const struct output_scene *scene, char *out, size_t bytes) {
     struct text text = text_into(out, bytes);
     for (int w = 0; w < scene->workers; w++) groups_list(&text, scene->devices[w]);
+    ranges_fold(out);
     return out;
 }
 

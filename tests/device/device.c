@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../../src/base/memory.h"
+#include "../../src/device/ranges.h"
 #include "../../src/program/passes.h"
 #include "../check.h"
 
@@ -69,6 +70,9 @@ static void check_lists(void) {
     check_list("cpu:0,cpu:1", 3, (int[]){0, 1}, 2);
     check_list("cpu:0", cores.count + 1, (int[]){0}, 1);
     check_list("cpu:*", 0, every, cores.count);
+    check_list("cpu:0-9", 0, every, 10);
+    check_list("cpu:0-3,cpu:7,cpu:4-5", 0, (int[]){0, 1, 2, 3, 7, 4, 5}, 7);
+    check_list("cpu:3-3", 1, (int[]){3}, 1);
     bool others = false; /* which auto takes instead */
     for (int b = 0; backends[b]; b++) others |= backends[b] != backends[0] && backends[b]->count() > 0;
     if (!others) check_list("auto", 0, every, cores.count > 1 ? 2 : 1);
@@ -146,6 +150,11 @@ static void check_errors(void) {
     check_wrong("cpu:1024", ERROR_USAGE, "'cpu:1024', expected a label of 0 to 1023");
     check_wrong("cpu:99999999999999999999", ERROR_USAGE, "expected a label of 0 to 1023");
     check_wrong("cpu:0,cpu:0", ERROR_USAGE, "cpu:0 is named twice");
+    check_wrong("cpu:0-3,cpu:2", ERROR_USAGE, "cpu:2 is named twice");
+    static const char *const ranges[] = {"cpu:3-1",   "cpu:0-",  "cpu:0-1024",
+                                         "cpu:0-3-5", "cpu:0-x", "cpu:0-99999"};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        check_wrong(ranges[i], ERROR_USAGE, "', expected a range such as cpu:0-9, labels from 0 to 1023");
     check_wrong("cpu:*,cpu:0", ERROR_USAGE, "cpu:0 is named twice");
 
     world_cores(&cores);
@@ -225,7 +234,27 @@ static void check_tf32(void) {
           error.words);
 }
 
+/* Lists are shown with ranges only where they are long. */
+static void check_folding(void) {
+    static const char *const lists[][2] = {
+        {"cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7", NULL},
+        {"cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7,cpu:8", "cpu:0-8"},
+        {"gpu:3,cpu:9,cpu:10,cpu:11,cpu:12,cpu:13,cpu:14,cpu:15,cpu:16,cpu:17,cpu:19",
+         "gpu:3,cpu:9-17,cpu:19"},
+        {"cpu:0,cpu:1,cpu:2,cpu:3,gpu:4,gpu:5,gpu:6,gpu:7,gpu:8", NULL},
+        {"(cpu:0+cpu:1),(cpu:2+cpu:3)", NULL},
+        {"cpu:0,cpu:0", NULL},
+        {"", NULL}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char list[200];
+        snprintf(list, sizeof list, "%s", lists[i][0]);
+        ranges_fold(list);
+        CHECK(strcmp(list, lists[i][1] ? lists[i][1] : lists[i][0]) == 0, "%s becomes %s", lists[i][0], list);
+    }
+}
+
 int main(void) {
+    check_folding();
     check_lists();
     check_processes();
     check_one_core();

@@ -498,6 +498,14 @@ static void check_reading(void) {
               strcmp(error.words, "--stall=server: this strategy has no servers") == 0,
           "without servers: \"%s\"", error.words);
     check_words("", "", "cpu:7=2x", "--slow: no worker is on cpu:7");
+    check_words("", "", "cpu:0-1=2x", NULL);
+    check_words("", "", "cpu:0-3=2x", "--slow: no worker is on cpu:2");
+    check_words("", "", "cpu:1-0=2x", "--slow: no worker is on cpu:1-0");
+    CHECK(faults_parse(&faults, "", "", "cpu:2-9=2x", &error) == OK &&
+              fabs(faults_factor(&faults, "gpu:0+cpu:9") - 2.0) < 1e-12 &&
+              fabs(faults_factor(&faults, "cpu:1") - 1.0) < 1e-12 &&
+              fabs(faults_factor(&faults, "gpu:2") - 1.0) < 1e-12,
+          "a range is slow elsewhere");
     check_words("worker:0@step:1,worker:0@step:2,worker:0@step:3,worker:0@step:4,worker:0@step:5,"
                 "worker:0@step:6,worker:0@step:7,worker:0@step:8,worker:0@step:9,worker:1@step:1,"
                 "worker:1@step:2,worker:1@step:3,worker:1@step:4,worker:1@step:5,worker:1@step:6,"

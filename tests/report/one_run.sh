@@ -97,7 +97,7 @@ train --devices=cpu:0 --epochs=3 --outputs=none --out=bare --dataset=digits:take
 without='' report bare/report.html bare
 many=$(($(nproc) + 1))
 [ $many -gt 16 ] || many=16
-train --devices="$(seq -s, -f cpu:%g 0 $((many - 1)))" --strategy=async-lockfree --epochs=8 --out=crowd
+train --devices=cpu:0-$((many - 1)) --strategy=async-lockfree --epochs=8 --out=crowd
 report crowd/report.html crowd
 train --devices=cpu:0 --epochs=1 --out=one
 report one/report.html one
@@ -122,6 +122,7 @@ page, many = Page("crowd/report.html"), int(sys.argv[1])
 check(words(page.root.find(f".//{SPACE}header/{SPACE}p")) ==
       f"async-lockfree on {many} devices, cpu:0 to cpu:{many - 1}",
       words(page.root.find(f".//{SPACE}header")))
+check(f"--devices=cpu:0-{many - 1}" in page.text("repeat"), page.text("repeat"))
 check("There is no table of each worker and each of" in page.text("waits"), page.text("waits"))
 shared = f"{many} CPU devices of 1 thread shared the machine's {len(os.sched_getaffinity(0))} cores"
 check(shared.removesuffix("s") in page.text("glance"), page.text("glance"))

@@ -107,6 +107,8 @@ import json, sys
 summary = json.load(open("nine/summary.json"))
 exit(summary["devices"] != sys.argv[1] or summary["per_worker"][0]["device"] != "cpu:0+...+cpu:8")
 PYTHON
+run 0 $few --quiet --devices='(cpu:0-8)' --place='dense2=cpu:3' --slow=cpu:3-4=2x --epochs=1 --out=range
+same_weights "a group that is written as a range" nine range
 run 0 report nine
 grep -Fq -- "--devices=&#39;$nine&#39;" nine/report.html ||
     fail "a large group cannot be repeated: $(grep -o -- '--devices[^<]*' nine/report.html)"
