@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../base/memory.h"
 #include "../base/text.h"
 #include "../record/progress.h"
 #include "units.h"
@@ -55,6 +56,35 @@ static int write_file(const struct format *format, const char *path, const struc
     if (code != OK) error_set(error, code, "%s: %s", path, why.words);
     if (code == OK) code = file_commit(&file, error);
     file_abandon(&file);
+    return code;
+}
+
+static int rehearse(FILE *nowhere, const char *path, const struct exported *exported,
+                    const struct network *network, const struct units *units, float *weights,
+                    struct error *error) {
+    const struct format *format = NULL;
+    struct error why = {0};
+    RETURN_IF(export_format(&format, path, error));
+    RETURN_IF(units_give(network, units, path, weights, error));
+    const int code = format->write(nowhere, exported, &why);
+    return code == OK ? OK : error_set(error, code, "%s: %s", path, why.words);
+}
+
+int export_rehearse(const char *path, const struct network *network, const struct units *units,
+                    struct error *error) {
+    struct restored untrained = {0};
+    struct layers_of layers = {0};
+    const struct keras_training none = {0};
+    const struct exported exported = {.restored = &untrained, .layers = &layers, .training = &none};
+    if (!path[0]) return OK;
+    FILE *nowhere = fopen("/dev/null", "w");
+    if (!nowhere) return OK; /* the end of the run will tell */
+    int code = memory_array(&untrained.weights, network->graph.layout.floats, "the weights", error);
+    if (code == OK) code = layers_of_open(&layers, network, error);
+    if (code == OK) code = rehearse(nowhere, path, &exported, network, units, untrained.weights, error);
+    layers_of_close(&layers);
+    memory_free(untrained.weights);
+    fclose(nowhere);
     return code;
 }
 

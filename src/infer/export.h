@@ -46,6 +46,11 @@ int export_folder(const char *path, struct error *error);
  * no file. Errors: ERROR_FILE. */
 int export_check_free(const char *path, bool replace, struct error *error);
 
+/* Whether the format of `path` can say a network, for inference, that is to be trained: it is written without
+ * weights, nowhere. units: of its values. "" is no file. Errors: as export_write has them. */
+int export_rehearse(const char *path, const struct network *network, const struct units *units,
+                    struct error *error);
+
 /* Writes the network of a checkpoint (see restored_open) to `path`, which appears under its name when it is
  * whole. What is left out of the training that the format could go on with is said on standard error. Errors:
  * ERROR_USAGE, ERROR_FILE, ERROR_DEVICE. */

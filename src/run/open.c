@@ -439,6 +439,8 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(open_faults(run, &faults, error));
     run->nothing_left = run_is_over(run);
     if (!run->led && !run->nothing_left) {
+        RETURN_IF(export_rehearse(setup->config.export_to, &run->evaluator.pass[EVALUATE_WHOLE].network,
+                                  &setup->dataset.units, error));
         RETURN_IF(open_output(run, error));
         RETURN_IF(run_say_start(run, error));
     }

@@ -182,6 +182,18 @@ cmp -s exported.onnx again.onnx || fail "--export wrote something else than trai
 [ $? -eq 3 ] && [ ! -e unsaid ] &&
     grep -qx 'trainer: --export=nowhere/net.onnx: there is no folder nowhere' err ||
     fail "--export into a folder that is not there: $(cat out err)"
+# A network that the format cannot say is refused before the training, in the words of trainer export.
+without_keras='layers:conv 4 3x3; lrn; flatten; dense'
+# shellcheck disable=SC2086
+"$TRAINER" $small --out=unsaid "--model=$without_keras" >out 2>err || fail "a network with lrn: $(cat err)"
+for file in unsaid.h5 unsaid.keras; do
+    refused 3 "$file: lrn1: found lrn, which Keras has no layer for" --checkpoint=unsaid $file
+    # shellcheck disable=SC2086
+    "$TRAINER" $small --out=unlearnt "--model=$without_keras" --export=$file >said 2>why
+    [ $? -eq 3 ] && [ ! -s said ] && [ ! -e unlearnt ] && cmp -s err why ||
+        fail "--export=$file of what Keras cannot say: $(cat said why)"
+done
+rm -r unsaid
 long=$(printf 'n%.0s' {1..250}).onnx # with the suffix of a file that is not whole yet: too long
 # shellcheck disable=SC2086
 "$TRAINER" $small --out=unsaid --model=cnn --export="$long" >out 2>err
