@@ -115,6 +115,16 @@ static bool takes_number(const struct option *row) {
            (row->type == OPTION_TEXT && row->fallback != NULL && isdigit((unsigned char)row->fallback[0]));
 }
 
+/* Whether `text`, which is no setting's name, may be meant as the value of this one. */
+static bool may_be_value(const struct option *row, const char *text) {
+    if (row->type != OPTION_CHOICE) return isdigit((unsigned char)text[0]) && takes_number(row);
+    for (const char *choice = row->choices; choice != NULL; choice = strchr(choice, '|')) {
+        if (*choice == '|') choice++;
+        if (strcspn(choice, "|") == strlen(text) && strncmp(choice, text, strlen(text)) == 0) return true;
+    }
+    return false;
+}
+
 static int unknown_name(const struct option *rows, const char *owner, const char *name, const char *value,
                         struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
@@ -144,8 +154,7 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     if (value == NULL && path != NULL && option_find(rows, path) != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
                          name, path, name);
-    const bool is_number = value == NULL && isdigit((unsigned char)name[0]);
-    if (is_number && count > 0 && takes_number(rows))
+    if (value == NULL && count > 0 && may_be_value(rows, name))
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
                          name, rows->name, name);
     char list[WORDS_BYTES];

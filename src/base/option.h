@@ -102,7 +102,7 @@ struct plugin_kind {
 struct choice {
     const struct plugin *plugin;                       /* first member of the descriptor */
     _Alignas(16) char settings[PLUGIN_SETTINGS_BYTES]; /* its settings struct */
-    char text[PLUGIN_TEXT_BYTES];                      /* as typed */
+    char text[PLUGIN_TEXT_BYTES];                      /* as typed, or longer: plugin_lengthen */
 };
 
 /* Its settings struct, whatever that is; of one that is set by a text, this. */
@@ -124,9 +124,14 @@ int option_set(const struct option *rows, void *settings, const char *owner, con
 /* The row of that name, by either of its names, or NULL. */
 const struct option *option_find(const struct option *rows, const char *name);
 
-/* Parses `name:key=value,...` against the plug-ins of a kind. Errors: ERROR_USAGE. */
+/* Parses `name:key=value,...` against the plug-ins of a kind; the choice has the text as plugin_lengthen
+ * makes it. Errors: ERROR_USAGE. */
 int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const char *text,
                   struct error *error);
+
+/* A bare value is that of the only setting of a plug-in that has one: "ssp:3" becomes "ssp:bound=3" in
+ * text[bytes], where it fits. Of several texts with semicolons between them, each. Anything else stays. */
+void plugin_lengthen(const struct plugin_kind *kind, char *text, size_t bytes);
 
 /* Writes such a text with one setting changed, or added, into out[bytes]: "sgd:rate=0.1" with `name` rate and
  * `value` 0.5 is "sgd:rate=0.5". The value is not looked at. Errors: ERROR_USAGE: no such plug-in, or one

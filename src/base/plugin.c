@@ -127,6 +127,52 @@ static const char *end_of_setting(const struct plugin *plugin, const char *text)
     return row && row->flags & OPTION_LIST ? end_of_list((char *)value) : value + strcspn(value, ",");
 }
 
+/* The setting whose value `value` is, in a plug-in that has no other; else NULL. A word that looks like the
+ * setting's name is none. */
+static const struct option *only_setting(const struct plugin *plugin, const char *value) {
+    const struct option *only = NULL;
+    if (plugin == NULL || plugin->check_text != NULL || value[0] == '\0') return NULL;
+    for (const struct option *row = plugin->options; row != NULL && row->name != NULL; row++) {
+        if (option_is_absent(row)) continue;
+        if (only != NULL) return NULL;
+        only = row;
+    }
+    if (only == NULL || option_find(plugin->options, value) != NULL) return NULL;
+    const bool number = only->type == OPTION_INT || only->type == OPTION_LONG || only->type == OPTION_REAL;
+    if (number) return strchr("0123456789.+-", value[0]) != NULL ? only : NULL;
+    return option_nearest(value, (const char *const[]){only->name, NULL}) == NULL ? only : NULL;
+}
+
+/* The text at the front of `text`, up to a blank or a semicolon. */
+static size_t lengthen_first(const struct plugin_kind *kind, char *text, size_t bytes) {
+    char one[NAME_BYTES], long_form[3 * NAME_BYTES];
+    const size_t length = strcspn(text, " ;"), name = strcspn(text, ": ;"), whole = strlen(text);
+    if (text[name] != ':' || length >= sizeof one) return length;
+    snprintf(one, sizeof one, "%.*s", (int)length, text);
+    const char *value = one + name + 1;
+    const struct option *row =
+        value[strcspn(value, "=,\"")] == '\0' ? only_setting(plugin_named(kind, one), value) : NULL;
+    if (row == NULL) return length;
+    const size_t longer =
+        (size_t)snprintf(long_form, sizeof long_form, "%.*s:%s=%s", (int)name, one, row->name, value);
+    if (longer >= sizeof long_form || whole - length + longer >= bytes) return length;
+    memmove(text + longer, text + length, whole - length + 1);
+    memcpy(text, long_form, longer);
+    return longer;
+}
+
+void plugin_lengthen(const struct plugin_kind *kind, char *text, size_t bytes) {
+    const struct plugin *plugin = plugin_named(kind, text);
+    if (plugin != NULL && plugin->check_text != NULL) return;
+    for (size_t at = 0;;) {
+        at += strspn(text + at, " ");
+        at += lengthen_first(kind, text + at, bytes - at);
+        at += strcspn(text + at, ";");
+        if (text[at] == '\0') return;
+        at++;
+    }
+}
+
 int plugin_with(const struct plugin_kind *kind, const char *text, const char *name, const char *value,
                 char *out, size_t bytes, struct error *error) {
     const struct plugin *plugin = plugin_named(kind, text);
@@ -168,7 +214,8 @@ int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const c
     memcpy(choice->text, text, bytes);
     if (is_text) return choice->plugin->check_text(choice->plugin->name, choice_settings(choice), error);
     char copy[LIST_TEXT_BYTES];
-    memcpy(copy, text, bytes);
+    plugin_lengthen(kind, choice->text, sizeof copy);
+    memcpy(copy, choice->text, strlen(choice->text) + 1);
     const size_t length = strcspn(text, ":");
     char *rest = copy[length] == ':' ? copy + length + 1 : NULL;
     copy[length] = '\0';

@@ -54,7 +54,8 @@ static int add(struct strategy_list *list, const char *text, const char *rest, s
         return propose_each(before, rest, error);
     if (why.code != OK) return propose_name(&why, error);
     RETURN_IF(memory_grow(&list->texts, list->count, list->count + 1, "a list of strategies", error));
-    snprintf(list->texts[list->count++], sizeof *list->texts, "%s", text);
+    snprintf(list->texts[list->count], sizeof *list->texts, "%s", text);
+    plugin_lengthen(&strategy_kind, list->texts[list->count++], sizeof *list->texts);
     return OK;
 }
 

@@ -19,10 +19,26 @@
 #define RARE OPTION_RARE
 #define OF_GPUS (DEVICES_MAY_BE_GPUS ? NULL : "CUDA")
 
+/* The tables of plug-ins are made by the Makefile; what they list is above this floor. */
+extern const struct plugin_kind strategy_kind, optimizer_kind, schedule_kind, compressor_kind;
+
+#define TYPED_PLUGIN(name)                                                                                   \
+    static int typed_##name(void *settings, char *text, size_t bytes, struct error *error) {                 \
+        (void)settings;                                                                                      \
+        (void)error;                                                                                         \
+        plugin_lengthen(&name##_kind, text, bytes);                                                          \
+        return OK;                                                                                           \
+    }
+TYPED_PLUGIN(strategy)
+TYPED_PLUGIN(optimizer)
+TYPED_PLUGIN(schedule)
+TYPED_PLUGIN(compressor)
+
 /* A network of another program's file brings its weights with it, unless others are given. */
 static int typed_model(void *settings, char *text, size_t bytes, struct error *error) {
     struct typed *typed = settings;
     char weights[PATH_BYTES];
+    plugin_lengthen(&model_kind, text, bytes);
     RETURN_IF(model_resolve(text, bytes, weights, error));
     if (!typed->given.weights) memcpy(typed->value.weights, weights, sizeof weights);
     return OK;

@@ -236,6 +236,47 @@ static void test_plugins(void) {
     CHECK(plugin_choose(&choice, &kind, text, &error) == ERROR_USAGE, "too long");
 }
 
+/* A bare value is that of the only setting; it is written in its long form. */
+static void test_bare_value(void) {
+    static const struct option one_row[] = {
+        {.name = "bound", .type = OPTION_INT, .fallback = "1", .least = 0, .most = 9}, {0}};
+    static const struct plugin one = {.name = "ssp", .options = one_row, .settings_bytes = sizeof(int)};
+    static const struct plugin *const both[] = {&one, &sgd.plugin, NULL};
+    static const struct plugin_kind bare = {"strategy", "strategies", both};
+    static const char *const texts[][2] = {
+        {"ssp:3", "ssp:bound=3"},
+        {"ssp", "ssp"},
+        {"ssp:", "ssp:"},
+        {"ssp:bound=3", "ssp:bound=3"},
+        {"ssp:bound", "ssp:bound"},
+        {"ssp:x", "ssp:x"},
+        {"ssp:3,4", "ssp:3,4"},
+        {"sgd:3", "sgd:3"},
+        {"sgd:out=\"a;ssp:3\"", "sgd:out=\"a;ssp:3\""},
+        {" ssp:2 until 0.9;ssp:3 ; sgd", " ssp:bound=2 until 0.9;ssp:bound=3 ; sgd"}};
+    static struct choice choice;
+    struct error error = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "%s", texts[i][0]);
+        plugin_lengthen(&bare, text, sizeof text);
+        CHECK(strcmp(text, texts[i][1]) == 0, "%s became %s", texts[i][0], text);
+    }
+    char narrow[8] = "ssp:3";
+    plugin_lengthen(&bare, narrow, sizeof narrow);
+    CHECK(strcmp(narrow, "ssp:3") == 0, "too long: %s", narrow);
+    CHECK(plugin_choose(&choice, &bare, "ssp:7", &error) == OK && choice.settings[0] == 7 &&
+              strcmp(choice.text, "ssp:bound=7") == 0,
+          "%s: %s", choice.text, error.words);
+    CHECK(plugin_choose(&choice, &bare, "ssp:10", &error) == ERROR_USAGE &&
+              strcmp(error.words, "ssp: bound=10: expected 0 to 9") == 0,
+          "%s", error.words);
+    error = (struct error){0};
+    CHECK(plugin_choose(&choice, &bare, "sgd:3", &error) == ERROR_USAGE &&
+              strncmp(error.words, "sgd: unknown setting \"3\"; ", 26) == 0,
+          "%s", error.words);
+}
+
 /* Sizes: numbers joined by 'x', as many as the row takes, and written as they are read. */
 static void test_sizes(void) {
     static const struct option size_rows[] = {
@@ -490,6 +531,7 @@ int main(void) {
     test_refused_values();
     test_nearest();
     test_plugins();
+    test_bare_value();
     test_sizes();
     test_text_plugin();
     test_text_reads_back();

@@ -111,9 +111,9 @@ for strategy in $(names_of strategies) async-lockfree:apply=worker; do
 done
 
 # --- one process ---
-"$TRAINER" --quiet --dataset=iris --epochs=1 --compress=top-k --out=alone >out 2>err ||
+"$TRAINER" --quiet --dataset=iris --epochs=1 --compress=top-k:0.01 --out=alone >out 2>err ||
     fail "alone: exit code $?: $(cat err)"
-grep -Fqx 'trainer: --compress=top-k does nothing in one process, which sends nothing' err ||
+grep -Fqx 'trainer: --compress=top-k:share=0.01 does nothing in one process, which sends nothing' err ||
     fail "alone: $(cat err)"
 refused_with 2 'compressor "lzma": unknown \(one of .*\)' --compress=lzma
 [ $failures -eq 0 ]

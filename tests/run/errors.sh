@@ -192,6 +192,10 @@ done <<'TABLE'
 2|sgd: rate=-1: expected 0|--optimizer=sgd:rate=-1
 2|sgd: rate=nan: expected a number|--optimizer=sgd:rate=nan
 2|sgd: unknown setting "rat"; did you mean "rate"|--optimizer=sgd:rat=1
+2|sgd: unknown setting "0.1"; did you mean "rate=0.1"|--optimizer=sgd:0.1
+2|power-sgd: unknown setting "4"; did you mean "rank=4"|--compress=power-sgd:4
+2|async-lockfree: unknown setting "worker"; did you mean "apply=worker"|--strategy=async-lockfree:worker
+2|ssp: bound=-1: expected 0 to 1000000 steps|--strategy=ssp:-1
 2|mlp: unknown setting "hiden"; did you mean "hidden"|--model=mlp:hiden=3
 2|digits: unknown setting "tkae"; did you mean "take"|--dataset=digits:tkae=3
 2|constant: unknown setting "warm"; did you mean "warmup"|--schedule=constant:warm=3

@@ -22,6 +22,10 @@ struct expected {
 static const struct expected right[] = {
     {"sync", 1, {{"sync", ""}}},
     {"ssp:bound=5", 1, {{"ssp:bound=5", ""}}},
+    {"ssp:5", 1, {{"ssp:bound=5", ""}}},
+    {"backup:1 until epoch 2;ssp:3 until 0.5; sync",
+     3,
+     {{"backup:backups=1", "epoch 2"}, {"ssp:bound=3", "accuracy 0.5"}, {"sync", ""}}},
     {"sync until epoch 2; sync", 2, {{"sync", "epoch 2"}, {"sync", ""}}},
     {"async-lockfree:apply=worker   until  0.9 ;ssp:bound=0",
      2,
