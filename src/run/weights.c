@@ -23,10 +23,24 @@ struct source_array {
     const float *values; /* NULL: not there */
 };
 
+/* A file by its content, whatever its name; what is wrong with one of the right name is said as it is. */
+static int open_tensors(struct source *source, struct error *error) {
+    static const char suffix[] = ".safetensors";
+    const size_t length = strlen(source->path), ending = strlen(suffix);
+    const bool named = length > ending && strcmp(source->path + length - ending, suffix) == 0;
+    struct error why = {0};
+    const int code = safetensors_read(source->path, &source->content, &why);
+    if (code == OK) return OK;
+    if (code != ERROR_FILE || named) return error_set(error, code, "%s", why.words);
+    return error_set(error, code,
+                     "%.300s: %s, expected a run's folder, or a file that ends with .safetensors, .h5, "
+                     ".keras or .onnx",
+                     source->path, file_exists(source->path) ? "found another kind of file" : "no such file");
+}
+
 static int open_source(struct source *source, struct error *error) {
     if (file_is_folder(source->path)) return checkpoint_read(source->path, &source->content, error);
-    if (!network_file_has_reader(source->path))
-        return safetensors_read(source->path, &source->content, error);
+    if (!network_file_has_reader(source->path)) return open_tensors(source, error);
     RETURN_IF(network_file_open(&source->network, source->path, error));
     if (source->network.count > 0) return OK;
     return error_set(error, ERROR_FILE, "%s: found a network without weights, expected some", source->path);

@@ -317,7 +317,8 @@ done <<'TABLE'
 3|data: no checkpoint in it, expected data/checkpoint/state.safetensors|evaluate --checkpoint=data
 3|file: |--resume=file
 3|noise.safetensors: |--resume=noise.safetensors
-3|nowhere: No such file|--weights=nowhere
+3|nowhere: no such file, expected a run's folder, or a file that ends with .safetensors, .h5, .keras or .onnx|--weights=nowhere
+3|two.csv: found another kind of file, expected a run's folder, or a file that ends with .safetensors, .h5, .keras or .onnx|--weights=two.csv
 3|noise.safetensors: |--weights=noise.safetensors
 2|evaluate: expected --checkpoint=DIR|evaluate
 3|nowhere: No such file or folder, expected a run.s folder|evaluate --checkpoint=nowhere
