@@ -68,7 +68,10 @@ static const struct {
     {"strategy", "delay-compensation|delay-compensated|dcasgd", "--strategy=dc-asgd"},
     {"strategy", "elastic|elastic-averaging|eamsgd|aeasgd", "--strategy=easgd"},
     {"strategy", "stale-synchronous|stale-synchronous-parallel", "--strategy=ssp"},
-    {"model", "resnet|resnet18|resnet20|resnet50|vgg|vgg16|convnet", "--model=alexnet"},
+    {"model", "resnet|resnet18|resnet20|resnet34|resnet50", "--model=layers:models/layers/resnet20.txt"},
+    {"model", "mobilenet|mobilenet-v1|mobilenetv2|mobilenet-v2",
+     "--model=layers:models/layers/mobilenet.txt"},
+    {"model", "vgg|vgg16|convnet", "--model=alexnet"},
     {"model", "dnn|fc|dense|perceptron", "--model=mlp"},
     {"model", "linear|logistic|logreg", "--model=softmax"},
     {"model", "*.txt", "--model=layers:*"},
@@ -110,6 +113,19 @@ static bool is_such_file(const char *pattern, const char *path) {
     return bytes > least && strcmp(path + bytes - least, end) == 0 && file_exists(path);
 }
 
+/* The file that comes with the program's sources and is meant by "--model=layers:FILE"; else NULL. */
+static const char *file_of_sources(const char *instead) {
+    const char *file = strstr(instead, ":models/");
+    return file != NULL ? file + 1 : NULL;
+}
+
+const char *habit_file(const char *kind, const char *typed) {
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (strcmp(habits[i].kind, kind) == 0 && is_one_of(habits[i].typed, typed))
+            return file_of_sources(habits[i].instead);
+    return NULL;
+}
+
 /* "cpu:0,cpu:1,cpu:2" for "3"; one per core where that would not be typed. */
 static void add_devices(struct text *text, const char *backend, const char *value) {
     const long count = value != NULL ? strtol(value, NULL, 10) : 0;
@@ -122,6 +138,8 @@ const char *habit_instead(const char *kind, const char *typed, const char *value
         const bool is_file = habits[i].typed[0] == '*';
         if (strcmp(habits[i].kind, kind) != 0) continue;
         if (!(is_file ? is_such_file : is_one_of)(habits[i].typed, typed)) continue;
+        const char *const source = file_of_sources(habits[i].instead);
+        if (source != NULL && !file_exists(source)) return NULL;
         if (is_file) value = typed;
         const char *instead = habits[i].instead;
         const size_t before = strcspn(instead, "*#@%");

@@ -50,6 +50,12 @@ int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct err
     if (habit_instead(kind->name, typed, NULL, habit, sizeof habit) != NULL)
         return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean %s? (one of %s)", kind->name,
                          typed, habit, list);
+    const char *file = habit_file(kind->name, typed);
+    if (file != NULL)
+        return error_set(error, ERROR_USAGE,
+                         "%s \"%s\": unknown; the program's sources have it as a list of layers, %s, for "
+                         "--model=layers:FILE (one of %s)",
+                         kind->name, typed, file, list);
     const char *nearest = with_colon(kind, typed, habit, sizeof habit);
     if (nearest == NULL) nearest = option_nearest(typed, names);
     if (nearest != NULL)

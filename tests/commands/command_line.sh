@@ -144,7 +144,7 @@ for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 \
     --batchsize=16 --early-stopping=3 --val-split=0.1 --ema=0.9 --grad-clip=1 --overwrite --hidden=10 \
     --log-interval=5 --cpu --no-cuda --print-freq=5 --scheduler=cosine --lr-scheduler=cosine \
     --gradient-accumulation-steps=2 --accumulate=2 --tensorboard --nproc_per_node=2 --local_rank=1 --strategy=ring-allreduce --schedule={StepLR,cosine-annealing} \
-    --model={resnet,vgg16,dnn,logistic} --optimizer=rmsprop; do
+    --model={vgg16,dnn,logistic} --optimizer=rmsprop; do
     instead "$typed"
 done
 bad 2 'trainer: dataset "MNIST": unknown; did you mean "mnist"\? *' --dataset=MNIST
@@ -180,7 +180,11 @@ proposes --microbatches=2 --gradient-accumulation-steps=2
 proposes --outputs=csv,tensorboard --tensorboard
 proposes 'trainer bench --strategies=sync,ssp' --strategies=sync,ssp
 bad 2 'trainer: dataset "nope": unknown (one of *' pack nope x.pack
-bad 2 'trainer: model "resnet": unknown; did you mean --model=alexnet\? *' --model=resnet
+bad 2 "trainer: model \"resnet\": unknown; the program's sources have it as a list of layers, *" \
+    --model=resnet
+mkdir -p models/layers && echo 'flatten; dense' >models/layers/resnet20.txt
+bad 2 'trainer: model "resnet": unknown; did you mean --model=layers:models/layers/resnet20.txt\? *' \
+    --model=resnet
 
 # The last one typed counts; --no-quiet speaks again.
 run=(train --dataset=iris --epochs=1 --print-every=1)

@@ -200,6 +200,10 @@ done <<'TABLE'
 2|digits: unknown setting "tkae"; did you mean "take"|--dataset=digits:tkae=3
 2|constant: unknown setting "warm"; did you mean "warmup"|--schedule=constant:warm=3
 2|model "mpl": unknown; did you mean "mlp"|--model=mpl
+2|model "resnet": unknown; the program's sources have it as a list of layers, models/layers/resnet20.txt, for --model=layers:FILE \(one of|--model=resnet
+2|model "mobilenet": unknown; .* models/layers/mobilenet.txt, for|--model=mobilenet
+2|mlp: hidden=10,20,30: expected widths .*; did you mean hidden=10-20-30\?|--model=mlp:hidden=10,20,30,activation=relu
+2|mlp: hidden=10,x: expected widths .* as in 10-10 \(digits\)|--model=mlp:hidden=10,x
 2|sgd: unknown setting "momentum"|--optimizer=sgd:momentum=0.9
 2|momentum: momentum=2: expected 0 to 1|--optimizer=momentum:momentum=2
 2|adam: beta1=1: expected 0 to|--optimizer=adam:beta1=1
