@@ -267,6 +267,33 @@ for document in "${documents[@]}"; do
          END { exit long }' "$document" >out || fail "$name has long lines: $(cat out)"
 done
 
+# --- summary.json has the keys of its tables in docs/files.md, in their order ---
+"$TRAINER" --dataset=iris --epochs=1 --quiet --out=summarized >out 2>err || fail "a run: $(cat err)"
+python3 - "$root/docs/files.md" <<'PYTHON' || fail "summary.json is not as docs/files.md says"
+import json, re, sys
+section = open(sys.argv[1]).read().split("\n## summary.json\n")[1].split("\n## ")[0]
+tables, optional = [], set()
+for line in section.splitlines():
+    if line.startswith("| key |"):
+        tables.append([])
+    elif line.startswith("| `"):
+        keys, words = line.split("|")[1:3]
+        tables[-1] += re.findall("`([^`]*)`", keys)
+        if words.startswith(" only with "):
+            optional |= set(tables[-1][-keys.count("`") // 2:])
+summary = json.load(open("summarized/summary.json"))
+nested = list(summary["strategies"][0]) + list(summary["staleness"])
+wrong = 0
+for what, said, found in (("summary.json", tables[0] + tables[1], list(summary)),
+                          ("per_worker", tables[2], list(summary["per_worker"][0]))):
+    wanted = [key for key in said if key in found or key not in optional]
+    if found != wanted:
+        wrong = 1
+        print(what, "lacks", set(wanted) - set(found), "and adds", set(found) - set(wanted))
+        print("first in another order:", next(((f, w) for f, w in zip(found, wanted) if f != w), None))
+exit(wrong or len(tables) != 3 or any(f"`{key}`" not in section for key in nested))
+PYTHON
+
 # --- NOTICE names every library that the program is linked with, and every file that is embedded in it ---
 for thing in $(readelf -d "$TRAINER" | sed -n 's/.*(NEEDED).*\[\(lib[^.]*\)\..*/\1/p') \
     $(cd "$root/datasets/embedded" && ls ./*.csv*); do
