@@ -279,13 +279,18 @@ int resume_check(const struct safetensors *checkpoint, const char *path, struct 
     return check_list(checkpoint, "own_batches", path, error);
 }
 
+static int other_model(const char *path, const char *saved, const struct choice *model, struct error *error) {
+    return error_set(error, ERROR_USAGE, "--model=%.200s: the checkpoint in %.200s has %.200s, expected that",
+                     model->text, path, saved);
+}
+
 int resume_model(const struct safetensors *content, const char *path, const struct choice *model,
                  struct error *error) {
     const char *saved = safetensors_text(content, "model"), *name = model->plugin->name;
     const size_t bytes = strlen(name);
     if (!saved || (strncmp(saved, name, bytes) == 0 && (saved[bytes] == '\0' || saved[bytes] == ':')))
         return OK;
-    return error_set(error, ERROR_FILE, "%s: the model is %.200s here, expected %s", path, saved, name);
+    return other_model(path, saved, model, error);
 }
 
 /* A file of a program that knew but classes names no task. */
@@ -307,9 +312,7 @@ int resume_fits(const struct safetensors *content, const char *path, const struc
         return dataset_expect_names(dataset, safetensors_text(content, "class_names"),
                                     safetensors_text(content, "feature_names"), error);
     RETURN_IF(check_examples(content, dataset, error));
-    if (saved && strcmp(saved, model->text) != 0)
-        return error_set(error, ERROR_FILE, "%s: the model is %.200s here, expected %.200s", path, saved,
-                         model->text);
+    if (saved && strcmp(saved, model->text) != 0) return other_model(path, saved, model, error);
     return error_set(error, why.code, "%s", why.words);
 }
 

@@ -69,13 +69,13 @@ void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
  * Errors: ERROR_FILE. */
 int resume_check(const struct safetensors *checkpoint, const char *path, struct error *error);
 
-/* Whether the file is of that model, whatever its settings; one that names none is. Errors: ERROR_FILE. */
+/* Whether the file is of that model, whatever its settings; one that names none is. Errors: ERROR_USAGE. */
 int resume_model(const struct safetensors *content, const char *path, const struct choice *model,
                  struct error *error);
 
 /* Whether the weights in the file are those of this network; where not, the words say what differs: the data
  * set's examples or the names of its features and classes, the model's settings, or a tensor. Errors:
- * ERROR_FILE; ERROR_USAGE: the data set. */
+ * ERROR_FILE; ERROR_USAGE: the data set, the model. */
 int resume_fits(const struct safetensors *content, const char *path, const struct choice *model,
                 const struct dataset *dataset, const struct layout *layout, struct error *error);
 

@@ -294,8 +294,8 @@ done <<'TABLE'
 3|flipped.safetensors: .*checksum.*, expected|evaluate --checkpoint=flipped.safetensors
 3|cut.safetensors: |evaluate --checkpoint=cut.safetensors
 3|flipped.safetensors: .*checksum.*, expected|predict --checkpoint=flipped.safetensors three.csv
-3|run: the model is mlp:hidden=20 here, expected lenet$|--resume=run --model=lenet
-3|run: the model is mlp:hidden=20 here, expected softmax$|--resume=run --model=softmax
+2|--model=lenet: the checkpoint in run has mlp:hidden=20, expected that$|--resume=run --model=lenet
+2|--model=softmax: the checkpoint in run has mlp:hidden=20, expected that$|--resume=run --model=softmax
 3|run/model.safetensors: no layer fits: found dense1/kernel \[64, 20\], .*, expected dense1/kernel \[64, 10\], dense1/bias \[10\]$|--weights=run/model.safetensors --model=softmax
 3|packed.safetensors: a gzip file, expected one that is not packed|--resume=packed.safetensors
 3|packed.safetensors: a gzip file, expected one that is not packed|--weights=packed.safetensors
@@ -303,9 +303,9 @@ done <<'TABLE'
 3|bomb.csv.gz: more than 67108864 bytes when unpacked|--dataset=csv:file=bomb.csv.gz
 3|latin.csv: row 3, column 3: found "Z.rich", expected a name in UTF-8|--dataset=csv:file=latin.csv
 3|linked/steps.csv: cannot be written: a symbolic link, expected a file|--out=linked
-3|run: the model is mlp:hidden=20 here, expected mlp:hidden=30$|--resume=run --model=mlp:hidden=30
+2|--model=mlp:hidden=30: the checkpoint in run has mlp:hidden=20, expected that$|--resume=run --model=mlp:hidden=30
 2|iris: examples \[4\] in 3 classes, expected \[64\] in 10 classes, what the network was trained on$|--resume=run --dataset=iris
-3|run: the model is mlp:hidden=20 here, expected mlp:hidden=20-7$|--resume=run --model=mlp:hidden=20-7
+2|--model=mlp:hidden=20-7: the checkpoint in run has mlp:hidden=20, expected that$|--resume=run --model=mlp:hidden=20-7
 3|model.safetensors: no layer fits: found dense1/kernel \[64, 20\], .*, expected dense1/kernel \[64, 30\], |--weights=run/model.safetensors --model=mlp:hidden=30
 6|worker 0 \(cpu:0\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
 6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs

@@ -316,15 +316,16 @@ refused() { # words expected, options...
     cp -r start kept
     "$TRAINER" "$@" >out 2>err
     code=$?
-    [ $code -eq 3 ] || fail "trainer $*: exit code $code, expected 3"
-    if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq "$words" err; then
+    [ $code -eq ${wanted:-3} ] || fail "trainer $*: exit code $code, expected ${wanted:-3}"
+    if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq -e "$words" err; then
         fail "trainer $*: found: $(cat err) expected one line with: $words"
     fi
     diff -r start kept || fail "trainer $*: changed the run that it could not go on with"
     rm -rf kept
 }
 
-refused 'the model is mlp:hidden=20 here, expected mlp:hidden=30$' --resume=start --model=mlp:hidden=30
+wanted=2 refused '--model=mlp:hidden=30: the checkpoint in start has mlp:hidden=20, expected that$' \
+    --resume=start --model=mlp:hidden=30
 refused 'nowhere' --resume=nowhere
 mkdir empty
 refused 'state.safetensors' --resume=empty
