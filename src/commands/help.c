@@ -182,14 +182,34 @@ int help_print_program(bool all, struct error *error) {
     return OK;
 }
 
+/* The nearest of what help explains: commands, kinds of plug-ins, plug-ins. */
+static int unknown_name(const char *name, struct error *error) {
+    enum { NAMES_MOST = 255 };
+    const char *names[NAMES_MOST + 1] = {0};
+    char instead[200];
+    int count = 0;
+    for (size_t i = 0; commands[i] != NULL && count < NAMES_MOST; i++)
+        names[count++] = commands[i]->plugin.name;
+    for (int k = 0; k < PLUGIN_KINDS; k++) {
+        if (count < NAMES_MOST) names[count++] = plugin_kinds[k]->folder;
+        for (size_t i = 0; plugin_kinds[k]->plugins[i] != NULL && count < NAMES_MOST; i++)
+            names[count++] = plugin_kinds[k]->plugins[i]->name;
+    }
+    const char *nearest = option_nearest(name, names);
+    if (nearest == NULL) nearest = habit_instead("command", name, NULL, instead, sizeof instead);
+    return error_set(error, ERROR_USAGE,
+                     "command or plug-in \"%.100s\": unknown; %s%s%strainer help lists the commands, trainer "
+                     "list the plug-ins%s",
+                     name, nearest ? "did you mean \"" : "", nearest ? nearest : "", nearest ? "\"? (" : "",
+                     nearest ? ")" : "");
+}
+
 int help_print_about(const char *name, struct error *error) {
     const struct command *command = command_find(name), *list = command_find("list");
     if (strcmp(name, "all") == 0) return help_print_program(true, error);
     struct error why = {0};
     if (command == NULL && list != NULL && list->run(NULL, &name, 1, &why) == OK) return OK;
-    if (why.code != OK && strstr(why.words, "did you mean"))
-        return error_set(error, why.code, "%s", why.words);
-    if (command == NULL) return command_unknown(name, error);
+    if (command == NULL) return unknown_name(name, error);
     return help_print_command(command, false, error);
 }
 
