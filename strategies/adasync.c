@@ -19,6 +19,7 @@
  * JSAIT 2021 (AdaSync). */
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "../src/store/quorum.h"
 
@@ -87,6 +88,11 @@ static long adasync_staleness(const void *settings, int workers, int slots) {
     return adasync->k >= workers ? 0 : LONG_MAX;
 }
 
+static void adasync_comes_to(const void *settings, int workers, char *out, size_t bytes) {
+    const int k = ((const struct adasync_settings *)settings)->k;
+    if (k > workers && workers > 1) snprintf(out, bytes, "k=%d is as k=%d", k, workers);
+}
+
 static const struct traits traits[] = {
     [ADAPT_NONE] = {.own_weights = true,
                     .joint = true,
@@ -115,6 +121,7 @@ const struct strategy strategy_adasync = {
                .settings_bytes = sizeof(struct adasync_settings)},
     .variants = variants,
     .traits_of = adasync_traits,
+    .comes_to = adasync_comes_to,
     .open = adasync_open,
     .close = adasync_close,
     .push = adasync_push,

@@ -9,6 +9,8 @@
  * Reproducible:  with one worker, bit for bit equal to serial training; else not: who is first decides.
  *
  * Source: Chen et al., "Revisiting distributed synchronous SGD", ICLR workshop 2016. */
+#include <stdio.h>
+
 #include "../src/store/quorum.h"
 
 struct backup_settings {
@@ -36,6 +38,13 @@ static void backup_close(struct shard *shard) {
     shard->state = NULL;
 }
 
+/* One worker waits for nobody. */
+static void backup_comes_to(const void *settings, int workers, char *out, size_t bytes) {
+    const int backups = ((const struct backup_settings *)settings)->backups;
+    if (backups >= workers && workers > 1)
+        snprintf(out, bytes, "backups=%d is as backups=%d", backups, workers - 1);
+}
+
 static const struct traits backup_traits = {
     .own_weights = true,
     .merged = true,
@@ -52,6 +61,7 @@ const struct strategy strategy_backup = {
                .options = rows,
                .settings_bytes = sizeof(struct backup_settings)},
     .traits = &backup_traits,
+    .comes_to = backup_comes_to,
     .open = backup_open,
     .close = backup_close,
     .push = quorum_push,

@@ -119,6 +119,15 @@ static void name_recipe(const struct config *config, const struct model *model, 
     }
 }
 
+/* Not an error: a run that goes on with fewer workers keeps its strategy. */
+static void say_clamped(struct run *run) {
+    const struct choice *choice = &run->setup.choices.strategy;
+    char words[100] = "";
+    if (strategy_of(choice)->comes_to)
+        strategy_of(choice)->comes_to(choice_settings(choice), run->workers, words, sizeof words);
+    if (words[0]) lines_describe(&run->lines, "with %d workers %s", run->workers, words);
+}
+
 int run_say_start(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
@@ -158,6 +167,7 @@ int run_say_start(struct run *run, struct error *error) {
         lines_describe(lines, "with%s, as %s's recipe has it", recipe, setup->choices.model.plugin->name);
     if (others[0]) lines_describe(lines, "with%s", others);
     if (run->store.mean_by[0]) lines_describe(lines, "the mean of a round: %s", run->store.mean_by);
+    say_clamped(run);
     if (config->average > 0.0)
         lines_describe(lines, "tested and kept: the moving average of the weights, decay %g",
                        config->average);

@@ -405,6 +405,14 @@ missed fail=worker:0@step:1 'that worker took 0 steps' --fail=worker:0@step:1 --
 missed stall=server:0 'there was no step to take' --stall=server:0 --resume=logs
 missed stall=server 'there was no step to take' --stall=server --resume=logs
 
+# --- a setting that comes to another one with so few workers is said ---
+for said in 'backup:9|with 2 workers backups=9 is as backups=1' 'backup:1|' \
+    'adasync:k=3|with 2 workers k=3 is as k=2' 'adasync:k=2|'; do
+    "$TRAINER" --devices=cpu:0,cpu:1 --dataset=iris --epochs=1 --strategy="${said%|*}" --replace --out=logs \
+        >out 2>err || fail "$said: exit code $?: $(cat err)"
+    [ "$(grep '^with [0-9]* workers' out)" = "${said#*|}" ] || fail "$said: $(cat out)"
+done
+
 echo "$rows rows"
 [ $rows -ge 170 ] || fail "only $rows rows"
 
