@@ -3,6 +3,7 @@
 #include "log.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdatomic.h>
 #include "../base/memory.h"
 #include "output.h"
@@ -56,6 +57,20 @@ static struct log_ring *oldest(const struct log *log) {
     return best;
 }
 
+static void count_loss(struct log *log, const struct log_row *row) {
+    if (row->epoch > log->epoch) {
+        log->epoch = row->epoch;
+        log->loss_sum = log->loss_examples = 0.0;
+    }
+    if (row->epoch < log->epoch) return;
+    log->loss_sum += (double)row->loss * row->examples;
+    log->loss_examples += row->examples;
+}
+
+double log_epoch_loss(const struct log *log, int epoch) {
+    return epoch == log->epoch && log->loss_examples > 0.0 ? log->loss_sum / log->loss_examples : (double)NAN;
+}
+
 void log_drain(struct log *log) {
     for (int i = 0; i < log->workers; i++) {
         struct log_ring *ring = &log->rings[i];
@@ -64,6 +79,7 @@ void log_drain(struct log *log) {
     }
     int count = 0;
     for (struct log_ring *ring; (ring = oldest(log)) != NULL;) {
+        count_loss(log, &ring->rows[ring->next & ((size_t)log->rows - 1)]);
         log->batch[count++] = ring->rows[ring->next & ((size_t)log->rows - 1)];
         ring->next++;
         atomic_store_explicit(&ring->taken, ring->next, memory_order_release);

@@ -35,6 +35,8 @@ struct log {
     int rows;                /* in each ring, a power of two */
     struct telling *telling; /* who is told, borrowed */
     struct log_row *batch;   /* what they are told at once */
+    int epoch;               /* the newest one of a row that was taken out, and of its rows */
+    double loss_sum, loss_examples;
 };
 
 /* Errors: ERROR_DEVICE (memory). */
@@ -47,6 +49,8 @@ bool log_put(struct log *log, const struct log_row *row);
  * a row late can follow a younger row of the drain before; a worker's own rows always keep their order.
  * Called by the coordinator alone. */
 void log_drain(struct log *log);
+/* The mean loss of the rows of that epoch so far; NAN: none was taken out, or one of a later epoch was. */
+double log_epoch_loss(const struct log *log, int epoch);
 void log_close(struct log *log); /* frees; safe on a zeroed one */
 
 #endif

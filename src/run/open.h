@@ -88,7 +88,6 @@ struct run {
     long segment_version;
     bool has_checkpoint;
     long checkpoint_update; /* after which it was written */
-    double train_loss;      /* of the last complete epoch */
     double target_s;        /* training seconds when the target accuracy was reached, or NAN */
     double highest;         /* test score of all epochs of this part ... */
     int highest_epoch;      /* ... and the epoch; 0: none was tested */

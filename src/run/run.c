@@ -28,9 +28,9 @@ static void show_progress(struct run *run) {
     const double updates = (double)(store_version(&run->store) - run->segment_version);
     const double done = (double)run->segment_examples + updates * run_examples_per_update(run);
     const double most = total * fmin(run->epoch + 1, run->setup.config.epochs) / run->setup.config.epochs;
-    progress_show(&run->progress, fmin(done, most), total, training_seconds(&run->training),
-                  run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch,
-                  run->setup.config.epochs, run->epoch > 0 ? run->train_loss : (double)NAN);
+    const int epoch = run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch;
+    progress_show(&run->progress, fmin(done, most), total, training_seconds(&run->training), epoch,
+                  run->setup.config.epochs, log_epoch_loss(&run->log, epoch));
 }
 
 /* Mostly the steps in hand are over at once, and there is nothing to say. */
@@ -159,7 +159,6 @@ static int finish_epoch(struct run *run, struct error *error) {
                                   .validation_loss = run->validated.cost,
                                   .validation_score = run->validated.score,
                                   .examples_per_s = took > 0.0 ? (double)had / took : 0.0};
-    run->train_loss = row.train_loss;
     run->epoch_s = seconds;
     run->epoch_examples = examples;
     run->begun = (struct begun_epoch){0};

@@ -210,6 +210,37 @@ static void test_dropped(void) {
     fclose(printed);
 }
 
+/* The loss of the progress is that of the epoch so far, of what was taken out. */
+static void test_epoch_loss(void) {
+    static const struct {
+        int epoch, examples;
+        float loss;
+        double mean[2]; /* of epochs 1 and 2 then; 0: not known */
+    } puts[] = {{1, 10, 4.0f, {4.0, 0}},
+                {1, 30, 2.0f, {2.5, 0}},
+                {2, 10, 1.0f, {0, 1.0}},
+                {1, 10, 9.0f, {0, 1.0}},
+                {2, 10, 0.5f, {0, 0.75}}};
+    struct log log;
+    struct error error = {0};
+    CHECK(start(&log, 1, 1, 0, NULL, &error) == OK, "%s", error.words);
+    CHECK(isnan(log_epoch_loss(&log, 1)), "a loss before the first row");
+    for (size_t i = 0; i < sizeof puts / sizeof *puts; i++) {
+        struct log_row row = make_row(0, (long)i + 1, (double)i);
+        row.epoch = puts[i].epoch;
+        row.examples = puts[i].examples;
+        row.loss = puts[i].loss;
+        CHECK(log_put(&log, &row), "row %zu", i);
+        log_drain(&log);
+        for (int epoch = 1; epoch <= 2; epoch++) {
+            const double loss = log_epoch_loss(&log, epoch), wanted = puts[i].mean[epoch - 1];
+            CHECK(wanted > 0 ? fabs(loss - wanted) < 1e-12 : isnan(loss), "row %zu, epoch %d: %g", i, epoch,
+                  loss);
+        }
+    }
+    stop(&log);
+}
+
 /* Three workers, rows put in no order of time between them. */
 static void test_merge(void) {
     struct log log;
@@ -467,6 +498,7 @@ int main(void) {
     test_digits();
     test_lines();
     test_dropped();
+    test_epoch_loss();
     test_merge();
     test_goes_on();
     test_full_ring();
