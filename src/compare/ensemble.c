@@ -199,6 +199,7 @@ static void work(void *self, int lane, int job, struct error *failure) {
     if (code != OK) return;
     lanes_settings(&run->lanes, lane, &typed->value);
     typed->value.quiet = true;
+    member->found = typed->value.resume[0] && !run->resumed;
     if (typed->value.resume[0]) typed->given.weights = false; /* it has its own by now */
     if (run_train_here(typed, &result, failure) == OK) member->took = result.summary.train_seconds;
     run_result_free(&result);
@@ -209,6 +210,9 @@ static void ended(void *self, int job, const struct error *failure) {
     struct ensemble_run *run = self;
     struct ensemble_member *member = &run->members[job];
     if (failure->code == ERROR_INTERRUPTED) return;
+    if (member->found)
+        progress_warn(&run->progress, "member %d of %d: %.300s/%d had a run, which it went on with", job + 1,
+                      run->count, run->out, job + 1);
     member->failure = *failure;
     member->done = failure->code == OK;
     if (member->done) member->seconds = member->took;

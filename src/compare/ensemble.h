@@ -27,6 +27,7 @@ struct ensemble_member {
     bool done;
     double seconds, score; /* of training; on the test part; NAN: not yet */
     double took;           /* its lane's own: `seconds`, before all may read it */
+    bool found;            /* the same: there was a run in its folder, which it goes on with */
     struct error failure;
 };
 

@@ -32,6 +32,13 @@ for member, model in (1, "softmax"), (2, "mlp:hidden=8"):
     assert s["examples"] <= 3 * 60 + 32, s["examples"]
 PYTHON
 
+# --- a run that is in a member's folder already is said ---
+mkdir found
+good train "${small[@]}" --model=softmax --out=found/2
+"$TRAINER" ensemble "${small[@]}" --model=softmax --members=2 --devices=cpu:0 --out=found >out 2>err &&
+    [ "$(cat err)" = 'trainer: member 2 of 2: found/2 had a run, which it went on with' ] ||
+    fail "a member's folder that had a run: $(cat err)"
+
 # --- one member is that member ---
 good ensemble "${small[@]}" --model=mlp:hidden=8 --members=1 --devices=cpu:0 --out=one
 printf '%s\n' 5.1,3.3,1.7,0.5 5.9,3.0,4.2,1.5 6.9,3.1,5.4,2.1 6.1,2.8,4.9,1.7 >flowers.csv
