@@ -154,8 +154,8 @@ const char *option_nearest(const char *typed, const char *const *names);
  * a kind of plug-ins, or the name of an option, of which it is a value. */
 const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes);
 
-/* What `typed` is known as among the program's sources, "models/layers/resnet20.txt", which is not there where
- * it was only installed; NULL: nothing is known of it. */
+/* What `typed` is known as among the program's sources, "models/layers/resnet20.txt", which is not there
+ * where it was only installed; NULL: nothing is known of it. */
 const char *habit_file(const char *kind, const char *typed);
 
 /* The two columns of a row's help, `--batch=N` and `examples per worker and step (default 32)`; prefix "--"

@@ -26,8 +26,8 @@ struct progress {
 };
 
 void progress_open(struct progress *progress, FILE *file, bool quiet);
-/* done and total examples, seconds of training so far, loss of the epoch so far (NAN: none yet). Draws at most
- * 10 times a second (terminal) or every 10 s (elsewhere), and once when all is done. */
+/* done and total examples, seconds of training so far, loss of the epoch so far (NAN: none yet). Draws at
+ * most 10 times a second (terminal) or every 10 s (elsewhere), and once when all is done. */
 void progress_show(struct progress *progress, double done, double total, double seconds, int epoch,
                    int epochs, double loss);
 /* On a terminal, `text` in the bar's place; nothing elsewhere. */
