@@ -81,9 +81,8 @@ struct strategy {
     const struct traits *(*traits_of)(const void *settings); /* with several */
     /* How many shards it likes, when --shards does not say; NULL: one. */
     int (*shards)(const void *settings);
-    /* With so many workers: a setting that comes to something else than it says, "k=9 is as k=2", in
-     * out[bytes];
-     * "" where there is none. NULL: there never is. */
+    /* With so many workers: a setting that comes to something else than it says, "k=9 is as k=2", into
+     * out[bytes]; where there is none, nothing. NULL: there never is. */
     void (*comes_to)(const void *settings, int workers, char *out, size_t bytes);
     /* Makes and frees what a shard needs for this strategy (shard->state); each may be NULL. */
     int (*open)(struct shard *shard, const void *settings, struct error *error);
