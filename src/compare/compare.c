@@ -90,7 +90,9 @@ static int check_faults(const struct setup *setup, const struct config *settings
 static void name_devices(struct comparison *comparison, const struct setup *setup) {
     const int workers = setup->device_count;
     struct text text = text_into(comparison->devices, sizeof comparison->devices);
-    int named = 0;
+    const char *devices = setup->config.devices;
+    int named = strchr(devices, '-') != NULL && strlen(devices) + 20 < text.room ? workers : 0;
+    if (named > 0) text_add(&text, "%s x%d", devices, setup->devices[0].threads);
     for (char name[GROUP_NAME_BYTES]; named < workers; named++) {
         setup_worker_name(setup, named, name);
         if (text.room - text.used < strlen(name) + 35) break;

@@ -273,6 +273,10 @@ refused 'trainer: unknown option "--btach"; did you mean --batch=2\?' --btach=2
 refused 'trainer: --batch=1000: expected at most 320, *' --batch=1000
 refused 'trainer: model "mpl": unknown; did you mean "mlp"\? *' --model=mpl
 refused 'trainer: --slow: *cpu:9*' --slow=cpu:9=3x
+# --- many devices are a range ---
+"$TRAINER" bench --dataset=iris --model=softmax --epochs=1 --repeats=1 --strategies=sync --devices=cpu:0-9 \
+    --out=many >many.out 2>many.err || fail "ten devices: $(cat many.err)"
+grep -q 'cpu:0-9 x1; 1 run each, seed 1$' many.out || fail "ten devices: $(head -n 4 many.out)"
 "$TRAINER" bench --help >out || fail "bench --help: exit code $?"
 for option in strategies repeats out epochs target-accuracy; do
     [ "$(grep -Ec "^  --$option=" out)" -eq 1 ] || fail "bench --help: not one line for --$option: $(cat out)"
