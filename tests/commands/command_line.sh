@@ -85,7 +85,7 @@ good '^  --timeout=SECONDS +give up ' train --help
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help
 bad 2 'trainer: command or plug-in "trian": unknown; did you mean "train"? (trainer help lists *)' help trian
-bad 2 'trainer: command or plug-in "foo": unknown; trainer help lists the commands, trainer list the plug-ins' \
+bad 2 'trainer: command or plug-in "foo": unknown; trainer help lists the commands, trainer list the *' \
     help foo
 bad 2 'trainer: command "mnist": unknown; did you mean --dataset=mnist\?' mnist
 bad 2 'trainer: command "cnn": unknown; did you mean --model=cnn\?' cnn
