@@ -105,7 +105,8 @@ int file_reader_read(struct file_reader *reader, char *out, size_t room, size_t 
 }
 
 int file_reader_look(struct file_reader *reader, const char **front, size_t *bytes, struct error *error) {
-    RETURN_IF(read_more(reader, reader->front, FILE_FRONT_BYTES, &reader->front_end, error));
+    if (reader->front_end == 0)
+        RETURN_IF(read_more(reader, reader->front, FILE_FRONT_BYTES, &reader->front_end, error));
     *front = reader->front;
     *bytes = reader->front_end;
     return OK;

@@ -26,7 +26,7 @@ int file_reader_standard_input(struct file_reader *reader, size_t limit, struct 
 /* Reads up to `room` bytes (at least 1, at most 1 GiB); *got is 0 at the end only. Errors: ERROR_FILE. */
 int file_reader_read(struct file_reader *reader, char *out, size_t room, size_t *got, struct error *error);
 /* The file's first bytes, which will be read all the same: *front = FILE_FRONT_BYTES of them, or all there
- * are. To be called before anything is read. */
+ * are. To be called before anything is read, any number of times. */
 int file_reader_look(struct file_reader *reader, const char **front, size_t *bytes, struct error *error);
 /* The rest, in one block (owned by the caller, memory_free), with a 0 byte behind the last. */
 int file_reader_rest(struct file_reader *reader, char **data, size_t *bytes, struct error *error);

@@ -9,23 +9,25 @@
 #include "../base/memory.h"
 #include "../config/config.h"
 #include "../record/progress.h"
+#include "../infer/array_rows.h"
 #include "../infer/ensemble.h"
 #include "../infer/predictions.h"
 #include "../infer/table_rows.h"
 #include "command.h"
 
 #if TRAINER_STB
-#    define WHAT "PNG, JPEG, BMP and GIF pictures, and rows of a CSV file"
-#    define ARGUMENTS "IMAGE|CSV..."
-#    define FILES_TAKEN "PNG, JPEG, BMP or GIF picture, or a CSV file with a row of features for each example"
+#    define WHAT "PNG, JPEG, BMP and GIF pictures, and rows of a CSV file or NumPy array"
+#    define ARGUMENTS "IMAGE|CSV|NPY..."
+#    define FILES_TAKEN                                                                                      \
+        "PNG, JPEG, BMP or GIF picture, or a CSV file, .npy or .npz with a row of features for each example"
 #    define EXAMPLE                                                                                          \
         "# a picture of your own, with a network that was trained on pictures\n"                             \
         "trainer --dataset=mnist --out=runs/mnist\n"                                                         \
         "trainer predict --checkpoint=runs/mnist digit.png\n"
 #else
-#    define WHAT "rows of a CSV file"
-#    define ARGUMENTS "CSV..."
-#    define FILES_TAKEN "CSV file with a row of features for each example"
+#    define WHAT "rows of a CSV file or NumPy array"
+#    define ARGUMENTS "CSV|NPY..."
+#    define FILES_TAKEN "CSV file, .npy or .npz with a row of features for each example"
 #    define EXAMPLE ""
 #endif
 
@@ -148,6 +150,12 @@ static int take_picture(struct predictor *predictor, struct file_reader *file, c
     return predictor->count == EVALUATE_BATCH ? predict_waiting(predictor, error) : OK;
 }
 
+static void say_scaled(struct predictor *predictor, const char *name) {
+    progress_warn(&predictor->progress,
+                  "%s: numbers from 0 to 1, but the network was trained on pixels from 0 to %.0f", name,
+                  round(1.0 / (double)predictor->restored->scale));
+}
+
 /* --- tables --- */
 
 struct judged {
@@ -189,10 +197,7 @@ static void conclude(struct predictor *predictor, const struct table_rows *table
                      const struct judged *judged) {
     const char *name = table->reader.rows.name;
     char line[PATH_BYTES + 100];
-    if (table_rows_scaled(table))
-        progress_warn(&predictor->progress,
-                      "%s: numbers from 0 to 1, but the network was trained on pixels from 0 to %.0f", name,
-                      round(1.0 / (double)predictor->restored->scale));
+    if (table_rows_scaled(table)) say_scaled(predictor, name);
     if (table->unseen > 0)
         progress_warn(&predictor->progress, "%s: values that training did not have count as none: %ld cell%s",
                       name, table->unseen, table->unseen == 1 ? "" : "s");
@@ -239,19 +244,61 @@ static int take_table(struct predictor *predictor, struct file_reader *file, str
     return code;
 }
 
+/* --- arrays --- */
+
+static int print_array(struct predictor *predictor, const char *path, const struct features *features,
+                       const char *head, struct error *error) {
+    struct text file = text_growing(error);
+    float *probabilities = NULL;
+    int code = compute(predictor, features, &probabilities, error);
+    if (predictor->predictions.named) csv_add(&file, path);
+    text_add_bytes(&file, "", 1);
+    if (code == OK) code = text_end(&file);
+    if (code == OK) predictions_begin(&predictor->predictions, head);
+    for (int i = 0; code == OK && i < features->count; i++)
+        predictions_add(&predictor->predictions, path, file.bytes,
+                        &probabilities[(size_t)i * (size_t)predictor->restored->classes]);
+    memory_free(file.bytes);
+    memory_free(probabilities);
+    return code;
+}
+
+static int take_array(struct predictor *predictor, struct file_reader *file, struct error *error) {
+    const char *head = predictor->predictions.named ? FILE_COLUMN : "";
+    struct array_rows examples = {0};
+    bool more = true;
+    int code = array_rows_open(&examples, predictor->restored, file, error);
+    if (code == OK) code = agree_on_columns(predictor, file->path, head, error);
+    while (code == OK && more) {
+        struct features features;
+        code = array_rows_next(&examples, &features, error);
+        more = features.count > 0;
+        if (code == OK && more) code = print_array(predictor, file->path, &features, head, error);
+        features_close(&features);
+    }
+    if (code == OK && array_rows_scaled(&examples)) say_scaled(predictor, file->path);
+    array_rows_close(&examples);
+    return code;
+}
+
 /* What is wrong with the file itself is a failure, all else an error. */
 static int take_file(struct predictor *predictor, const char *path, struct error *failure,
                      struct error *error) {
     struct file_reader file;
-    bool is_picture = false;
+    const char *front = "";
+    size_t bytes = 0;
+    bool is_picture = false, is_array = false;
     int code = strcmp(path, "-") == 0 ? file_reader_standard_input(&file, SIZE_MAX, failure)
                                       : file_reader_open(&file, path, SIZE_MAX, failure);
-    if (code == OK) code = features_is_picture(&file, &is_picture, failure);
+    if (code == OK) code = file_reader_look(&file, &front, &bytes, failure);
+    if (code == OK) is_array = array_rows_is(path, front, bytes);
+    if (code == OK && !is_array) code = features_is_picture(&file, &is_picture, failure);
     if (code == OK && is_picture) {
         code = take_picture(predictor, &file, path, failure, error);
     } else {
         const int before = predict_waiting(predictor, error);
-        if (code == OK && before == OK) code = take_table(predictor, &file, failure);
+        if (code == OK && before == OK)
+            code = (is_array ? take_array : take_table)(predictor, &file, failure);
         if (before != OK) code = before;
     }
     file_reader_close(&file);

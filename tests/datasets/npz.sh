@@ -83,6 +83,15 @@ for name, dtype in (("f4", "<f4"), ("f8", ">f8"), ("f2", "<f2")):
 npz("odd.npz", a=npy((1,), [0]), b=npy((1,), [0]))
 npz("cut.npz", **{name: npy((1,), [0]) for name in ("X", "y", "X_test", "y_test")})
 open("rows.csv", "w").write("".join(f"{a},{b}\n" for a, b, _ in rows[:5]))
+some = npy((5, 2), numbers[:10], ">f8")
+open("rows.npy", "wb").write(some)
+npz("rows.npz", zipfile.ZIP_DEFLATED, y=npy((1,), [0]), x=some)
+open("first.npy", "wb").write(npy((2,), numbers[:2]))
+open("three.npy", "wb").write(npy((4, 3), range(12)))
+open("scaled.npy", "wb").write(floats(50, test[0]))
+npz("color.npz", x_train=npy((40, 4, 4, 3), bytes(r.randrange(256) for _ in range(40 * 48)), "|u1"),
+    y_train=npy((40,), [i % 2 for i in range(40)], "|u1"))
+open("sideways.npy", "wb").write(npy((5, 3, 4, 4), bytes(240), "|u1"))
 PYTHON
 python3 make.py || fail "no files"
 
@@ -114,6 +123,40 @@ good predict --checkpoint=csv rows.csv
 cp out csv.out
 good predict --checkpoint=table-f8 rows.csv
 diff out csv.out >&2 || fail "predicts otherwise than with csv"
+
+# --- rows of arrays are predicted as the same rows of a table, images as those of the data set ---
+for file in rows.npy rows.npz; do
+    good predict --checkpoint=csv $file
+    diff out csv.out >&2 || fail "$file: predicted otherwise than as a table"
+done
+good predict --checkpoint=csv first.npy
+[ "$(cat out)" = "$(head -n 1 csv.out)" ] || fail "one row alone: $(cat out)"
+good predict --checkpoint=csv --format=csv rows.npy rows.npz
+[ "$(cut -d, -f1 out | tr '\n' ' ')" = "file $(printf 'rows.npy %.0s' 1 2 3 4 5)$(
+    printf 'rows.npz %.0s' 1 2 3 4 5)" ] || fail "two files of arrays: $(cat out)"
+for run in mnist convolved; do
+    good evaluate --checkpoint=$run --data-dir=data
+    right=$(sed -n 's/^Test-Accuracy: //p' out)
+    good predict --checkpoint=$run --format=csv x_test.npy
+    python3 - "$right" <<'PYTHON' || fail "$run: the images are predicted otherwise than they are tested"
+import csv, sys
+labels = open("y_test.npy", "rb").read()[-50:]
+said = [int(row["prediction"]) for row in csv.DictReader(open("out"))]
+exit(len(said) != 50 or f"{sum(a == b for a, b in zip(said, labels)) / 50:.4f}" != sys.argv[1])
+PYTHON
+done
+"$TRAINER" predict --checkpoint=mnist scaled.npy >out 2>err
+grep -q '^trainer: scaled.npy: numbers from 0 to 1, but the network was trained on pixels' err ||
+    fail "pixels from 0 to 1: $(cat err)"
+wrong_array() { # words, checkpoint, file
+    "$TRAINER" predict --checkpoint="$2" "$3" >out 2>err
+    [ $? -eq 3 ] && [ "$(cat err)" = "trainer: $1" ] || fail "$3: exit code $?: $(cat err)"
+}
+wrong_array 'three.npy: found <f4 [4, 3], expected rows that are examples [2] of the network' csv three.npy
+wrong_array 'odd.npz: found a, b, expected one array, or one called x' csv odd.npz
+train color npz:file=color.npz --model=softmax
+wrong_array 'sideways.npy: found |u1 [5, 3, 4, 4], expected rows that are examples [4, 4, 3] of the network' \
+    color sideways.npy
 train plain npz:file=table-f4.npz,x=data,y=target,standardize=0
 train plain-csv csv:file=table.csv,standardize=0
 same plain plain-csv
