@@ -19,9 +19,15 @@ enum { STEPS_MATTER = 20 };
 
 /* --- whom the workers waited for --- */
 
+/* Of more names than there is room for, those with the most seconds stay: what is left out can only make a
+ * share smaller. */
 static void add_wait(struct waits *waits, const char *name, double seconds) {
-    int i = 0;
-    while (i < WAITS - 1 && waits->names[i][0] && strcmp(waits->names[i], name) != 0) i++;
+    int i = 0, least = 0;
+    while (i < WAITS && waits->names[i][0] && strcmp(waits->names[i], name) != 0) i++;
+    for (int other = 1; i == WAITS && other < WAITS; other++)
+        if (waits->seconds[other] < waits->seconds[least]) least = other;
+    if (i == WAITS && waits->seconds[least] >= seconds) return;
+    if (i == WAITS) waits->seconds[i = least] = 0.0;
     snprintf(waits->names[i], sizeof waits->names[i], "%s", name);
     waits->seconds[i] += seconds;
 }

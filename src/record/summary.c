@@ -9,6 +9,9 @@
 #include "../base/file.h"
 #include "../base/json.h"
 
+/* Of more members, who waited for whom would be most of the file, and no page could show it. */
+enum { MEMBERS_EACH = 256 };
+
 static void write_workers(struct json_writer *json, const struct summary *s) {
     json_open(json, "per_worker", '[');
     for (int w = 0; w < s->workers; w++) {
@@ -30,7 +33,7 @@ static void write_workers(struct json_writer *json, const struct summary *s) {
         json_text(json, "waited_for", worker->waited_for);
         json_real(json, "waited_for_s", worker->waited_for_s);
         json_open(json, "waited_for_each", '[');
-        for (int m = 0; worker->waited_for_each && m < s->members; m++)
+        for (int m = 0; worker->waited_for_each && m < s->members && s->members <= MEMBERS_EACH; m++)
             json_real(json, NULL, worker->waited_for_each[m]);
         json_close(json, ']');
         json_bool(json, "lost", worker->lost);

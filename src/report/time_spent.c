@@ -167,7 +167,8 @@ int write_waits(struct html *html, const struct report *report, struct error *er
     else if (facts->summary.members > MATRIX_MOST)
         html_element(html, "p class=\"quiet\"",
                      "There is no table of each worker and each of %d members, as it would have more than %d "
-                     "columns: summary.json has it (waited_for_each).",
-                     facts->summary.members, MATRIX_MOST);
+                     "columns%s.",
+                     facts->summary.members, MATRIX_MOST,
+                     facts->workers[0].waited_for_each ? ": summary.json has it (waited_for_each)" : "");
     return OK;
 }
