@@ -35,6 +35,7 @@ static const struct refusal refused[] = {
     {"data-slice", "--data-sharding=split gives each member a slice"},
     {"export", "trainer export writes a member's network"},
     {"print-every", "the members of an ensemble print no steps"},
+    {"simulate", "a member of an ensemble has one device, and trains in real time"},
     {"group", "a member of an ensemble has one device"},
     {"place", "a member of an ensemble has one device"},
     {"explain", "trainer train --explain shows what a device computes"},

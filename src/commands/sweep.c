@@ -61,6 +61,7 @@ static const struct refusal refused[] = {
     {"target-accuracy", "the test part is used once, for the best run"},
     {"export", "trainer export writes the best run's network"},
     {"print-every", "the runs of a sweep print no steps"},
+    {"simulate", "a run of a sweep has one device, and trains in real time"},
     {"group", "a run of a sweep has one device"},
     {"place", "a run of a sweep has one device"},
     {"explain", "trainer train --explain shows what a device computes"},

@@ -124,10 +124,19 @@ static int find_secret(struct cluster *cluster, const struct config *settings, s
     return secret_read(&cluster->secret, line, "standard input", error);
 }
 
+/* Only threads of this process are simulated. */
+static int refuse_cluster(const struct config *settings, struct error *error) {
+    return error_set(error, ERROR_USAGE,
+                     "--simulate=%s: found a cluster, expected one process, whose devices are the workers",
+                     settings->simulate);
+}
+
 static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
     (void)arguments, (void)argument_count;
     struct cluster cluster;
     const struct typed *typed = settings;
+    const bool simulated = typed->value.simulate[0] != '\0';
+    if (simulated && launch_starts(&typed->value, getenv)) return refuse_cluster(&typed->value, error);
     if (launch_starts(&typed->value, getenv)) return launch_start(&typed->value, getenv, error);
     RETURN_IF(launch_resolve(&cluster, &typed->value, getenv, error));
     int code = OK;
@@ -135,7 +144,8 @@ static int run(const void *settings, const char *const *arguments, int argument_
     cluster.tcp_alone = !typed->value.shared_memory || typed->value.link == LINK_TCP;
     cluster.shm_alone = typed->value.link == LINK_SHM;
     cluster.ucx = typed->value.link == LINK_UCX;
-    if (cluster.shm_alone && cluster.tcp_alone)
+    if (simulated && cluster.role != CLUSTER_NONE) code = refuse_cluster(&typed->value, error);
+    if (code == OK && cluster.shm_alone && cluster.tcp_alone)
         code = error_set(error, ERROR_USAGE, "--link=shm contradicts --no-shared-memory");
     if (code == OK && (cluster.role != CLUSTER_NONE || getenv("TRAINER_RANK")))
         code = find_secret(&cluster, &typed->value, error);

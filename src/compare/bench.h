@@ -48,6 +48,7 @@ struct bench_row {
 struct bench {
     const char *model, *dataset, *devices; /* devices: "cpu:0 x1, cpu:1 x1" */
     const char *faults;                    /* "--slow=cpu:1=3x", or empty */
+    const char *simulated;                 /* "a step takes 20 ms of virtual time", or empty */
     const char *optimizer, *schedule;
     const char *batch_of; /* "per worker" or "in all" */
     int epochs, batch, repeats;

@@ -128,7 +128,8 @@ static void add_contenders(struct comparison *comparison, const struct setup *se
     name_devices(comparison, setup);
     comparison->bench.threads = threads;
     add_baseline(comparison, "one device", threads, all.count > computing);
-    if (!device_apart(&devices[0]) && all.count > threads) {
+    /* In virtual time more threads are no faster. */
+    if (!device_apart(&devices[0]) && all.count > threads && !comparison->typed.value.simulate[0]) {
         comparison->bench.cores = all.count;
         add_baseline(comparison, "one device, all cores", all.count, false);
     }
@@ -139,7 +140,7 @@ static void add_contenders(struct comparison *comparison, const struct setup *se
         const bool shares = takes_shares(settings->strategy);
         if (!shares) snprintf(settings->share, sizeof settings->share, "even");
         comparison->rows[comparison->bench.count - 1].may_share =
-            shares && workers > 1 && shares_are_even(settings->share);
+            shares && workers > 1 && shares_are_even(settings->share) && !settings->simulate[0];
     }
 }
 
@@ -155,6 +156,10 @@ static int check_folders(const struct comparison *comparison, struct error *erro
 static void describe_bench(struct comparison *comparison) {
     const struct config *settings = &comparison->config;
     struct bench *bench = &comparison->bench;
+    struct step_time step_time;
+    struct error ignored = {0}; /* its runs say it */
+    step_time_parse(&step_time, settings->simulate, &ignored);
+    bench->simulated = step_time_words(&step_time, comparison->simulated, sizeof comparison->simulated);
     /* A comparison with faults must not look like one without. */
     faults_text(comparison->faults, settings->fail, settings->stall, settings->slow);
     bench->model = settings->model;

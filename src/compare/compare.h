@@ -5,6 +5,7 @@
 
 #include "bench.h"
 #include "../engine/faults.h"
+#include "../engine/step_time.h"
 #include "../run/run.h"
 #include "strategy_list.h"
 
@@ -18,6 +19,7 @@ struct comparison {
     struct bench_runs runs;       /* runs.csv; made when the first run is over */
     char devices[200], first[64]; /* "cpu:0 x1, cpu:1 x1", "cpu:0+cpu:1 x1"; "cpu:0" */
     char faults[FAULTS_TEXT_BYTES];
+    char simulated[STEP_TIME_BYTES];
     bool folder_named; /* by the user */
     int ended;         /* runs so far, failed ones included */
 };

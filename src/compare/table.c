@@ -303,6 +303,10 @@ void bench_print(const struct page *page, const struct bench *bench) {
              bench->faults[0] ? ", with " : "", bench->faults, bench->repeats, plural, plural, bench->seed);
     if (bench->repeats > 1) text_add(&text, " to %ld", bench->seed + bench->repeats - 1);
     page_words(page, 0, 2, line);
+    if (bench->simulated[0]) {
+        snprintf(line, sizeof line, "simulated: %s; all times and speeds are virtual", bench->simulated);
+        page_words(page, 0, 2, line);
+    }
     print_speed(page, bench);
     print_shares(page, bench);
     print_sentences(page, bench);

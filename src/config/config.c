@@ -196,9 +196,14 @@ int config_trace(const struct config *config, long *first, long *every, struct e
     return OK;
 }
 
+/* What a simulated run computes does not depend on how many cores there are. */
+static int config_threads(const struct config *config) {
+    return config->threads == 0 && config->simulate[0] ? 1 : config->threads;
+}
+
 struct device_settings config_device_settings(const struct config *config) {
     return (struct device_settings){.reference_only = config->kernels == KERNELS_REFERENCE,
-                                    .threads = config->threads,
+                                    .threads = config_threads(config),
                                     .precision = (enum precision)config->precision,
                                     .deterministic = config->deterministic,
                                     .hard = config->no_soft_placement,

@@ -1,6 +1,8 @@
 /* See step_clock.h. */
 #include "step_clock.h"
 
+#include <math.h>
+
 struct step_clock step_clock_begin(struct roster *roster, int worker, double since_s, double *wait_ms) {
     return (struct step_clock){.roster = roster,
                                .worker = worker,
@@ -11,7 +13,8 @@ struct step_clock step_clock_begin(struct roster *roster, int worker, double sin
 
 double step_clock_read(struct step_clock *clock, double now_s) {
     const double all_waited = clock->roster->members[clock->worker].waited_s;
-    const double waited = all_waited - clock->waited, took = now_s - clock->at - waited;
+    /* Rounded, what took no time but waiting can come out below 0. */
+    const double waited = all_waited - clock->waited, took = fmax(now_s - clock->at - waited, 0.0);
     *clock->wait_ms += waited * 1e3;
     clock->at = now_s;
     clock->waited = all_waited;

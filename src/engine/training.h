@@ -15,6 +15,7 @@
 #include "../store/strategy.h"
 #include "sampler.h"
 #include "faults.h"
+#include "step_time.h"
 
 /* The result of a batch, and how long before the end of `synchronize` the device passed its boundaries: so
  * the time that the worker waited is charged to what the device did meanwhile. */
@@ -84,6 +85,7 @@ struct training_settings {
     double ending_s;              /* how long threads may take to end, when all is over */
     struct faults faults;         /* injected */
     const double *slowness;       /* [workers] each computes this many times as long; NULL: 1 */
+    struct step_time step_time;   /* that computing takes in the simulated world; 0: no time */
     int prefetch;                 /* batches that are built ahead of a worker; 0: it builds them itself */
     int batch_most; /* examples of the largest that there will be, where sizes change; 0: a round's */
 };

@@ -2,6 +2,8 @@
  * goes through here. */
 #include "worker.h"
 
+#include <math.h>
+
 #include "clip.h"
 #include "step_clock.h"
 
@@ -35,10 +37,23 @@ static int inject_fault(struct worker *worker, long step) {
     return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
 }
 
-/* A sleep is some time longer than was asked for, which the next one is shorter. */
-static void be_slow(struct worker *worker, double began_s) {
+/* In a simulated run: a part of another size than --batch takes so much longer. */
+static double virtual_s(const struct worker *worker, long step) {
+    const struct training_settings *settings = &worker->training->settings;
+    const struct stream *stream = &settings->sampler->stream;
+    return step_time_of(&settings->step_time, worker->index, step) * stream_size(stream, worker->index) /
+           stream->batch;
+}
+
+/* A step computes for as long as it is to take: in a simulated run of virtual time, else as much longer as
+ * --slow asks for. A real sleep is some time longer than was asked for, which the next one is shorter. */
+static void take_time(struct worker *worker, double began_s, long step) {
     const struct training_settings *settings = &worker->training->settings;
     const double factor = settings->slowness ? settings->slowness[worker->index] : 1.0;
+    if (settings->step_time.mean_s > 0.0) {
+        world_sleep(settings->world, factor * virtual_s(worker, step));
+        return;
+    }
     if (factor <= 1.0) return;
     const double now = world_now(settings->world);
     const double wanted_s = (now - began_s) * (factor - 1.0) - worker->overslept_s;
@@ -195,7 +210,7 @@ static int compute(struct worker *worker, struct step_taken *step) {
     step->wait.later = may_synchronize_later(worker);
     if (step->wait.later) return OK;
     RETURN_IF(synchronize(worker, &step->wait));
-    be_slow(worker, began_s);
+    take_time(worker, began_s, step->row.step);
     gradient->loss = step->wait.outcome.loss;
     RETURN_IF(check_gradients_loss(worker, gradient, gradient->loss));
     RETURN_IF(worker_check_gradient(worker, gradient, step_of(worker, gradient)));
@@ -381,7 +396,7 @@ static void account_for_waking(struct worker *worker) {
 static void account_for_resting(struct worker *worker, double waited_s) {
     const double now = world_now(worker->training->settings.world);
     worker->totals.wait_s += waited_s;
-    worker->totals.pull_s += now - worker->accounted_s - waited_s;
+    worker->totals.pull_s += fmax(now - worker->accounted_s - waited_s, 0.0);
     worker->accounted_s = now;
 }
 

@@ -120,7 +120,7 @@ void sentence_staleness(struct text *words, const struct spent *spent) {
 }
 
 void sentence_pipeline(struct text *words, double idle, double idle_equal) {
-    if (!(idle_equal > 0.0)) return;
+    if (!(idle_equal > 0.0) || isnan(idle)) return;
     text_item(
         words, "; ",
         "while it computes, the stages of the pipeline idle %.1f %% of the time, equal ones would %.1f %%",
@@ -222,8 +222,8 @@ const char *sentence_of_run(const struct summary *summary, char *out, size_t byt
     waits_add(&sums, summary->per_worker, summary->workers);
     waits_longest(&sums, &spent);
     digits_thousands(speed, summary->examples_per_s);
-    text_add(&words, "%s examples/s, computing takes %.0f %% of the time", speed,
-             100 * summary->compute_share);
+    text_add(&words, "%s examples/s%s, computing takes %.0f %% of the time", speed,
+             summary->simulated ? " of virtual time" : "", 100 * summary->compute_share);
     const char *before = "; slower than it could be: ";
     if (sentence_waiting(&words, before, &spent, share_matters)) before = "; ";
     if (sentence_exchange(&words, before, &spent, share_matters)) before = "; ";

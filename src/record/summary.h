@@ -111,6 +111,7 @@ struct summary {
     long long wire_sent,
         wire_received; /* between the first parameter server and the workers, while training */
     bool interrupted;
+    bool simulated; /* its times are virtual */
     struct verdict verdict;
     const struct worker_result *per_worker; /* [workers]; NULL: not known */
 };

@@ -88,6 +88,19 @@ static void write_verdict(struct html *html, const struct summary *summary) {
                          verdicts[i] + 1);
 }
 
+/* "20ms"; "": it was not. */
+static const char *simulated_as(const struct facts *facts) {
+    const char *as = facts_setting(facts, "simulate");
+    return as ? as : "";
+}
+
+static void write_simulated(struct html *html, const struct facts *facts) {
+    const char *as = simulated_as(facts);
+    if (as[0])
+        html_element(html, "p class=\"note\"",
+                     "Simulated, with --simulate=%s: all times on this page are virtual.", as);
+}
+
 static void write_interrupted(struct html *html, const struct facts *facts) {
     char epochs[64], command[COMMAND_BYTES];
     struct text text = text_into(command, sizeof command);
@@ -96,6 +109,10 @@ static void write_interrupted(struct html *html, const struct facts *facts) {
     html_say(html, "The run was interrupted after %s epochs. ", epochs_text(facts, epochs));
     text_add(&text, "trainer --resume=");
     command_word(&text, facts->folder);
+    if (simulated_as(facts)[0]) {
+        text_add(&text, " --simulate=");
+        command_word(&text, simulated_as(facts));
+    }
     html_element(html, "code", "%s", command);
     html_put(html, " continues it.</p>\n");
 }
@@ -114,7 +131,7 @@ static void write_shared_cores(struct html *html, const struct facts *facts) {
     int cpus = 0;
     for (int w = 0; w < summary->workers; w++)
         for (const char *at = facts->workers[w].device; (at = strstr(at, "cpu:")) != NULL; at++) cpus++;
-    if (summary->cluster_workers > 0 || cores == 0) return;
+    if (summary->cluster_workers > 0 || cores == 0 || summary->simulated) return;
     if (cpus < 2 || (long)cpus * threads <= cores) return;
     html_put(html, "<p class=\"note\">");
     html_say(html, "%d CPU devices of %d thread%s shared the machine's %d core%s: ", cpus, threads,
@@ -142,6 +159,7 @@ int write_glance(struct html *html, const struct report *report, struct error *e
         html_element(html, "p class=\"why\"", "%s%s", facts_resumed(facts) ? "In its last part: " : "",
                      sentence);
     if (facts->has_summary) {
+        write_simulated(html, facts);
         write_servers(html, &facts->summary);
         write_verdict(html, &facts->summary);
         write_interrupted(html, facts);

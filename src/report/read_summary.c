@@ -217,6 +217,7 @@ static int take_summary(struct facts *facts, struct source source, struct error 
     summary->devices = text(source, "devices");
     summary->machine = text(source, "machine");
     summary->faults = text(source, "faults");
+    summary->simulated = text(source, "simulate")[0] != '\0';
     summary->threads = whole(source, "threads");
     take_results(summary, source);
     take_shares(summary, source);

@@ -11,10 +11,10 @@
 
 static const struct {
     const char *name, *words;
-} words_of[] = {{"on-loss", "when a worker is lost"},   {"homes", "weights are kept on"},
-                {"early-stop", "early stop, epochs"},   {"threads", "threads per device"},
-                {"batch", "batch per worker"},          {"faults", "injected faults"},
-                {"batch-total", "batch of all workers"}};
+} words_of[] = {{"on-loss", "when a worker is lost"},    {"homes", "weights are kept on"},
+                {"early-stop", "early stop, epochs"},    {"threads", "threads per device"},
+                {"batch", "batch per worker"},           {"faults", "injected faults"},
+                {"batch-total", "batch of all workers"}, {"simulate", "virtual time of a step"}};
 
 static const char *title_of(const char *name) {
     for (size_t i = 0; i < sizeof words_of / sizeof *words_of; i++)
@@ -33,6 +33,7 @@ void write_value(struct html *html, const char *value) {
 
 /* 0 of these is no number of anything. */
 static bool is_unset(const struct setting *setting) {
+    if (strcmp(setting->name, "simulate") == 0) return setting->value[0] == '\0';
     return strcmp(setting->value, "0") == 0 &&
            (strcmp(setting->name, "batch-total") == 0 || strcmp(setting->name, "group") == 0);
 }

@@ -154,9 +154,9 @@ int run_say_start(struct run *run, struct error *error) {
     lines_describe(lines, "batch %s = %d, %d epoch%s, %s, %s, seed %ld",
                    run_name_batch(run, sizes, sizeof sizes), run_batch_total(run), config->epochs,
                    config->epochs == 1 ? "" : "s", config->optimizer, config->schedule, config->seed);
-    char recipe[200] = "", without[200];
+    char recipe[200] = "", without[200], simulated[STEP_TIME_BYTES];
     struct text of_recipe = text_into(recipe, sizeof recipe), out = text_into(without, sizeof without);
-    text_add(&out, "model,dataset,strategy,batch,optimizer,schedule,seed,loss");
+    text_add(&out, "model,dataset,strategy,batch,optimizer,schedule,seed,loss,simulate");
     name_recipe(config, model_of(&setup->choices.model), &of_recipe, &out);
     config_unusual(config, OPTION_SHOWN, without, others, sizeof others);
     if (config->weights[0])
@@ -171,7 +171,9 @@ int run_say_start(struct run *run, struct error *error) {
     if (config->average > 0.0)
         lines_describe(lines, "tested and kept: the moving average of the weights, decay %g",
                        config->average);
-    if (setup->cores_shared && !run->crew.elsewhere)
+    if (step_time_words(&run->step_time, simulated, sizeof simulated)[0])
+        lines_describe(lines, "simulated: %s; all times below are virtual", simulated);
+    if (setup->cores_shared && !run->crew.elsewhere && !simulated[0])
         lines_describe(lines, "more %s than cores: they share them", what_shares(setup));
     RETURN_IF(say_servers(run, error));
     say_resumed(run);

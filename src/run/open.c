@@ -179,6 +179,7 @@ static int choose_prefetch(const struct run *run) {
     const struct setup *setup = &run->setup;
     if (run->crew.elsewhere) return 0; /* the workers build their batches */
     if (setup->config.prefetch != PREFETCH_AUTO) return setup->config.prefetch;
+    if (setup->config.simulate[0]) return 0; /* getting a batch takes no virtual time */
     const size_t numbers = (size_t)setup->config.batch * (size_t)setup->dataset.train.features;
     struct cores all;
     int computing = 0;
@@ -291,10 +292,11 @@ static int open_evaluator(struct run *run, struct error *error) {
 }
 
 /* What is wrong whoever takes part: said before anybody is waited for. */
-static int check_typed(const struct run *run, struct error *error) {
+static int check_typed(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     struct faults faults;
     RETURN_IF(faults_parse(&faults, config->fail, config->stall, config->slow, error));
+    RETURN_IF(run_check_simulated(run, &faults, error));
     if (config_may_be_joined(config) && !run->crew.admit)
         return error_set(error, ERROR_USAGE, "--workers=%s: expected a cluster, whose workers may join it",
                          config->workers);
@@ -387,6 +389,7 @@ static int open_training(struct run *run, const struct faults *faults, struct er
                                          .go_on = run_goes_on(run),
                                          .ending_s = ENDING_S,
                                          .faults = *faults,
+                                         .step_time = run->step_time,
                                          .guess_loss = run_guess_loss(run),
                                          .clip = elsewhere ? 0.0f : (float)run->setup.config.clip,
                                          .prefetch = run->site.prefetch,
@@ -414,6 +417,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(check_typed(run, error));
     RETURN_IF(name_folder(run, error));
     RETURN_IF(setup_open_devices(setup, error));
+    RETURN_IF(run_check_simulated_devices(run, error));
     if (setup->config.batch_total > 0) /* of a cluster it is not known yet how many they are */
         setup->config.batch = config_part(&setup->config, run->crew.elsewhere ? 1 : setup->device_count);
     RETURN_IF(open_network(run, typed, error));

@@ -19,7 +19,9 @@ enum { ENDING_S = 10 }; /* a thread that has not ended by then hangs */
 
 struct run {
     struct crew crew;
-    struct world *world;               /* borrowed */
+    struct world *world;        /* borrowed */
+    struct world *clock;        /* real, of the progress that is shown, where the run is simulated; or NULL */
+    struct step_time step_time; /* of a simulated run */
     const struct embedding *embedding; /* borrowed; NULL: none */
     bool silent; /* embedded: prints nothing, heeds no signals, and names no folder of its own */
     struct safetensors checkpoint; /* that is resumed, or zero */
@@ -186,6 +188,13 @@ int run_open_store(struct run *run, struct error *error);
 int run_take_weights(struct run *run, float *weights, struct error *error);
 /* Whether there is such a file. Errors: ERROR_FILE. */
 int run_check_weights(const char *path, struct error *error);
+
+/* --- simulate.c --- */
+
+/* What is wrong with --simulate whoever takes part; then run->step_time is set. Errors: ERROR_USAGE. */
+int run_check_simulated(struct run *run, const struct faults *faults, struct error *error);
+/* Once the devices are open: whether all are CPUs. Errors: ERROR_USAGE. */
+int run_check_simulated_devices(const struct run *run, struct error *error);
 
 /* --- share.c --- */
 

@@ -390,6 +390,7 @@ static struct bench made_up(struct bench_row rows[4]) {
                           .dataset = "digits",
                           .devices = "cpu:0 x1, cpu:1 x1",
                           .faults = "--slow=cpu:1=3x",
+                          .simulated = "",
                           .optimizer = "sgd:rate=0.5",
                           .schedule = "constant",
                           .epochs = 2,

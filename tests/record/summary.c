@@ -73,7 +73,8 @@ static void fill_config(void) {
                                             {"validation", "0.2"},
                                             {"early-stop", "3"},
                                             {"freeze", "conv*"},
-                                            {"share", "3,1"}};
+                                            {"share", "3,1"},
+                                            {"simulate", "20ms"}};
     struct error error = {0};
     option_defaults(config_options, &config);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -271,7 +272,8 @@ static void test_summary(const char *path) {
                                         "views",
                                         "test_accuracy_by_views",
                                         "joins",
-                                        "batch_total"};
+                                        "batch_total",
+                                        "simulate"};
     static const double values[] = {
         0,       0,      0,        0,       2,    3,     4,    5.5,    6,
         7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,  0,      0.125,
@@ -282,14 +284,22 @@ static void test_summary(const char *path) {
         0,       0,      0,        20,      21,   0,     0,    0,      0,
         0,       0.99,   0,        0,       1,    0,     0,    0,      0.375,
         0.28125, NAN,    0.015625, 0,       0,    0,     0,    0.9375, 0,
-        96};
-    static const char *const texts[][2] = {{"program", "trainer 1"},       {"model", "mlp:hidden=100"},
-                                           {"dataset", "mnist"},           {"strategy", "ssp"},
-                                           {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
-                                           {"precision", "bf16"},          {"kernels", "reference"},
-                                           {"data_sharding", "split"},     {"freeze", "conv*"},
-                                           {"devices", "cpu:0,\"cpu:1\""}, {"homes", "gpu:1"},
-                                           {"faults", "--slow=cpu:1=3x"},  {"share", "3,1"}};
+        96,      0};
+    static const char *const texts[][2] = {{"program", "trainer 1"},
+                                           {"model", "mlp:hidden=100"},
+                                           {"dataset", "mnist"},
+                                           {"strategy", "ssp"},
+                                           {"optimizer", "adam:rate=0.5"},
+                                           {"schedule", "step:every=\"2\""},
+                                           {"precision", "bf16"},
+                                           {"kernels", "reference"},
+                                           {"data_sharding", "split"},
+                                           {"freeze", "conv*"},
+                                           {"devices", "cpu:0,\"cpu:1\""},
+                                           {"homes", "gpu:1"},
+                                           {"faults", "--slow=cpu:1=3x"},
+                                           {"share", "3,1"},
+                                           {"simulate", "20ms"}};
     static const char *const worker_names[] = {
         "name",       "steps",           "examples",       "input_s",        "pull_s",
         "compute_s",  "push_s",          "wait_s",         "waited_at",      "waited_at_s",
@@ -731,6 +741,30 @@ static void test_progress_terminal(void) {
     CHECK(!progress.terminal, "a dumb terminal gets lines");
 }
 
+/* Each of a hundred waits for another one: for nobody mostly, though there is no room for all names. */
+static void test_many_names(void) {
+    static struct worker_result workers[100];
+    struct summary run = {.workers = 100,
+                          .per_worker = workers,
+                          .examples_per_s = 1000.0,
+                          .compute_share = 0.5,
+                          .wait_share = 0.5,
+                          .simulated = true};
+    for (int w = 0; w < 100; w++) {
+        workers[w] = (struct worker_result){
+            .wait_s = 1.0, .waited_at = "the barrier", .waited_at_s = 1.0, .waited_for_s = 1.0};
+        snprintf(workers[w].waited_for, sizeof workers[w].waited_for, "worker %d", (w + 1) % 100);
+    }
+    check_sentence(&run, "1,000 examples/s of virtual time, computing takes 50 % of the time; slower than it "
+                         "could be: waiting takes 50 % of the time, nearly all at the barrier.");
+    for (int w = 60; w < 100; w++)
+        workers[w].wait_s = workers[w].waited_at_s = workers[w].waited_for_s = 100.0;
+    for (int w = 60; w < 100; w++) snprintf(workers[w].waited_for, sizeof workers[w].waited_for, "worker 7");
+    check_sentence(
+        &run, "1,000 examples/s of virtual time, computing takes 50 % of the time; slower than it "
+              "could be: waiting takes 50 % of the time, nearly all at the barrier, mostly for worker 7.");
+}
+
 int main(void) {
     if (!mkdtemp(folder)) return 1;
     char path[PATH_BYTES];
@@ -742,6 +776,7 @@ int main(void) {
     test_narrow_line();
     test_epoch_lines_due();
     test_sentence();
+    test_many_names();
     test_progress_text();
     test_progress_lines();
     test_progress_terminal();
