@@ -36,6 +36,7 @@ SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "batch_to
            "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "views": str,
            "strategy": str, "data_sharding": str, "share": str, "data_slice": str, "compress": str,
            "group": int, "place": str, "schedule_pipeline": str, "kernels": str, "precision": str,
+           "simulate": str,
            "strategies": list, "machine": str, "devices": str,
            "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str,
            "server_bytes": list, "server_imbalance": (float, int, type(None)), "faults": str, "epochs": float,
