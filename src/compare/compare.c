@@ -156,10 +156,7 @@ static int check_folders(const struct comparison *comparison, struct error *erro
 static void describe_bench(struct comparison *comparison) {
     const struct config *settings = &comparison->config;
     struct bench *bench = &comparison->bench;
-    struct step_time step_time;
-    struct error ignored = {0}; /* its runs say it */
-    step_time_parse(&step_time, settings->simulate, &ignored);
-    bench->simulated = step_time_words(&step_time, comparison->simulated, sizeof comparison->simulated);
+    bench->simulated = comparison->simulated;
     /* A comparison with faults must not look like one without. */
     faults_text(comparison->faults, settings->fail, settings->stall, settings->slow);
     bench->model = settings->model;
@@ -197,9 +194,12 @@ static int check_validation(const struct comparison *comparison, struct error *e
 /* Whether all runs can be had: plug-ins, devices, places, faults; and the devices' names for the rows. */
 static int look_at(struct comparison *comparison, struct setup *setup, struct error *error) {
     struct config *config = &comparison->typed.value;
+    struct step_time step_time;
     int weights = 0;
     RETURN_IF(shares_check(config->share, &weights, error));
     RETURN_IF(config_begin(&comparison->config, &comparison->typed, error));
+    RETURN_IF(setup_check_simulated(&comparison->config, &step_time, error));
+    step_time_words(&step_time, comparison->simulated, sizeof comparison->simulated);
     setup->config = comparison->config;
     RETURN_IF(setup_choose(setup, 1, false, error));
     RETURN_IF(check_validation(comparison, error));
@@ -207,6 +207,7 @@ static int look_at(struct comparison *comparison, struct setup *setup, struct er
     if (!comparison->folder_named)
         RETURN_IF(folder_name(config->out, setup->choices.model.plugin->name, "bench", error));
     RETURN_IF(setup_open_devices(setup, error));
+    RETURN_IF(setup_check_simulated_devices(setup, error));
     setup->embedded = true;                                            /* the first run says it */
     if (setup->group > 1) RETURN_IF(setup_open_network(setup, error)); /* with --place */
     RETURN_IF(check_faults(setup, config, error));

@@ -296,7 +296,7 @@ static int check_typed(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     struct faults faults;
     RETURN_IF(faults_parse(&faults, config->fail, config->stall, config->slow, error));
-    RETURN_IF(run_check_simulated(run, &faults, error));
+    RETURN_IF(setup_check_simulated(config, &run->step_time, error));
     if (config_may_be_joined(config) && !run->crew.admit)
         return error_set(error, ERROR_USAGE, "--workers=%s: expected a cluster, whose workers may join it",
                          config->workers);
@@ -417,7 +417,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(check_typed(run, error));
     RETURN_IF(name_folder(run, error));
     RETURN_IF(setup_open_devices(setup, error));
-    RETURN_IF(run_check_simulated_devices(run, error));
+    RETURN_IF(setup_check_simulated_devices(setup, error));
     if (setup->config.batch_total > 0) /* of a cluster it is not known yet how many they are */
         setup->config.batch = config_part(&setup->config, run->crew.elsewhere ? 1 : setup->device_count);
     RETURN_IF(open_network(run, typed, error));

@@ -189,13 +189,6 @@ int run_take_weights(struct run *run, float *weights, struct error *error);
 /* Whether there is such a file. Errors: ERROR_FILE. */
 int run_check_weights(const char *path, struct error *error);
 
-/* --- simulate.c --- */
-
-/* What is wrong with --simulate whoever takes part; then run->step_time is set. Errors: ERROR_USAGE. */
-int run_check_simulated(struct run *run, const struct faults *faults, struct error *error);
-/* Once the devices are open: whether all are CPUs. Errors: ERROR_USAGE. */
-int run_check_simulated_devices(const struct run *run, struct error *error);
-
 /* --- share.c --- */
 
 /* What is wrong with --share whoever takes part. Errors: ERROR_USAGE; ERROR_FILE: in the checkpoint. */

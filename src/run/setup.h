@@ -9,6 +9,7 @@
 #include "../engine/balanced.h"
 #include "../engine/network.h"
 #include "../engine/paces.h"
+#include "../engine/step_time.h"
 #include "../store/phases.h"
 
 /* The plug-ins that were chosen. */
@@ -60,6 +61,10 @@ struct paces_work setup_paces_work(const struct setup *setup, struct world *worl
 const struct groups *setup_groups(const struct setup *setup, struct world *world, struct groups *groups);
 /* What a worker here is called by its devices. */
 void setup_worker_name(const struct setup *setup, int worker, char out[GROUP_NAME_BYTES]);
+/* simulate.c: what --simulate says, and whether all else can be had with it; then, once the devices are open,
+ * whether these can be simulated. Errors: ERROR_USAGE. */
+int setup_check_simulated(const struct config *config, struct step_time *step_time, struct error *error);
+int setup_check_simulated_devices(const struct setup *setup, struct error *error);
 void setup_close(struct setup *setup); /* safe on a zeroed or half-open one */
 
 /* What its network was made for; evaluation wants the same with other batches. */

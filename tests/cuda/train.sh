@@ -270,6 +270,7 @@ refuse 2 'links=collective: the strategy makes no mean' \
 refuse 2 'links=collective: the shards are in the host' --devices=gpu:0 --links=collective --homes=cpu
 refuse 2 'there is no operation lnr (did you mean lrn?)' --devices=gpu:0 --without-kernel=gpu:lnr
 refuse 2 'expected operations of GPUs' --devices=gpu:0 --without-kernel=lrn
+refuse 2 'simulate=20ms: found gpu:0, expected CPU devices alone' --devices=cpu:0,gpu:0 --simulate=20ms
 refuse 4 'tf32' --devices=cpu:0 --precision=tf32
 
 # A GPU that fails (the stand-in's n-th call does): one line that names it, exit code 4, what there is to go

@@ -152,6 +152,7 @@ refused 2 '--simulate: "20", expected the time of a step from 1us to 1000s' --si
 refused 2 '--simulate: "20ms,spread=1", expected' --simulate=20ms,spread=1
 refused 2 '--simulate: "20ms:spread=x", expected spread from 0 to 10' --simulate=20ms:spread=x
 refused 2 'found --share=auto, which measures .* expected even' --simulate=20ms $four --share=auto
+refused 2 'found --share=auto, which measures .* expected even' bench --simulate=20ms $four --share=auto
 refused 2 'found --place=auto, which measures .* expected which layers' --simulate=20ms --model=cnn \
     --devices='(cpu:0+cpu:1)' --place=auto
 refused 2 'found --explain, which measures .* expected one' --simulate=20ms --explain
