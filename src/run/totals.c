@@ -300,8 +300,8 @@ struct summary run_summary(const struct run *run) {
                             .best_score = run->best.score,
                             .best_test_score = run->best.test_score,
                             .lost_batches = sampler_batches(&run->sampler, run->sampler.in_flight),
-                            .interrupted = run->interrupted,
-                            .simulated = run->step_time.mean_s > 0.0};
+                            .simulated = run->step_time.mean_s > 0.0,
+                            .interrupted = run->interrupted};
 }
 
 /* The workers' time since the last steps that they ended, as far as all were there from the start. */
