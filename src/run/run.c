@@ -44,8 +44,8 @@ static void show_progress(struct run *run) {
     const double most = total * fmin(run->epoch + 1, run->setup.config.epochs) / run->setup.config.epochs;
     const double seconds = run->clock ? real_now(run) : training_seconds(&run->training);
     const int epoch = run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch;
-    progress_show(&run->progress, fmin(done, most), total, seconds, epoch,
-                  run->setup.config.epochs, log_epoch_loss(&run->log, epoch));
+    progress_show(&run->progress, fmin(done, most), total, seconds, epoch, run->setup.config.epochs,
+                  log_epoch_loss(&run->log, epoch));
 }
 
 /* Mostly the steps in hand are over at once, and there is nothing to say. */
