@@ -1,9 +1,10 @@
 /* How long a step computes in a simulated run (--simulate): in the simulated world a worker's real computing
  * takes no virtual time, so the training loop sleeps this long there.
  *
- *   --simulate=20ms               every step of every worker takes 20 ms
- *   --simulate=20ms:spread=0.3    each takes a time of its own, drawn by seed, worker and step: log-normal,
- * 20 ms in the mean, with a standard deviation of 0.3 times that */
+ *   --simulate=20ms              every step of every worker takes 20 ms
+ *   --simulate=20ms:spread=0.3   each takes a time of its own, drawn by seed, worker and step
+ *
+ * The times of a spread are log-normal, 20 ms in the mean, with a standard deviation of 0.3 times that. */
 #ifndef TRAINER_ENGINE_STEP_TIME_H
 #define TRAINER_ENGINE_STEP_TIME_H
 
@@ -20,8 +21,7 @@ struct step_time {
 /* Parses the option's text; "": all is 0. The seed is the caller's. Errors: ERROR_USAGE. */
 int step_time_parse(struct step_time *time, const char *text, struct error *error);
 
-/* Seconds that this step of a worker takes, from 1 as the log counts them, in earlier parts of the run too.
- */
+/* Seconds that this step of a worker takes; steps count from 1, over all parts of a run, as in the log. */
 double step_time_of(const struct step_time *time, int worker, long step);
 
 /* "a step takes 20 ms of virtual time", in out[bytes]; "": the run is not simulated. Returns out. */
