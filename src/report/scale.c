@@ -111,7 +111,7 @@ const char *number_text(double value, char out[NUMBER_BYTES]) {
 const char *number_seconds(double seconds, char out[NUMBER_BYTES]) {
     if (!isfinite(seconds))
         snprintf(out, NUMBER_BYTES, "-");
-    else if (seconds == 0.0)
+    else if (fabs(seconds) < 0.5e-9) /* what rounding has left of none */
         snprintf(out, NUMBER_BYTES, "0\xC2\xA0s");
     else if (seconds < 0.9995e-3)
         snprintf(out, NUMBER_BYTES, "%.3g\xC2\xA0\xC2\xB5s", 1e6 * seconds);

@@ -1,5 +1,7 @@
-/* Axes: whole numbers where there are no others, and no end beyond what a value can be. */
+/* Axes: whole numbers where there are no others, and no end beyond what a value can be. Seconds, in the unit
+ * that suits them. */
 #include <math.h>
+#include <string.h>
 #include "../../src/report/scale.h"
 #include "../check.h"
 
@@ -30,7 +32,29 @@ static void test_cut(void) {
     }
 }
 
+static void test_seconds(void) {
+    static const struct {
+        double seconds;
+        const char *words;
+    } rows[] = {{0.0, "0\xC2\xA0s"},
+                {2.5e-16, "0\xC2\xA0s"},
+                {-1e-17, "0\xC2\xA0s"},
+                {4e-9, "0.004\xC2\xA0\xC2\xB5s"},
+                {12.3e-6, "12.3\xC2\xA0\xC2\xB5s"},
+                {0.0045, "4.5\xC2\xA0ms"},
+                {1.274, "1.27\xC2\xA0s"},
+                {725.0, "12\xC2\xA0min 5\xC2\xA0s"},
+                {12000.0, "3\xC2\xA0h 20\xC2\xA0min"},
+                {INFINITY, "-"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char out[NUMBER_BYTES];
+        CHECK(strcmp(number_seconds(rows[i].seconds, out), rows[i].words) == 0, "%g s is %s, expected %s",
+              rows[i].seconds, out, rows[i].words);
+    }
+}
+
 int main(void) {
+    test_seconds();
     test_whole();
     test_cut();
     return check_end();
