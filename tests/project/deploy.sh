@@ -167,6 +167,7 @@ if grep -q 'cannot encrypt' ps.err; then for name in ps w0 w1 w2; do signal 9 $n
         fail "the ps does not go on: ${words[*]}"
 fi
 words_of tfjob-PS
-grep -q -e '--secret-file=key' <<<"${words[*]}" || fail "the TFJob has no key: ${words[*]}"
+grep -Eq -e '--secret-file=key .* --restart-wait=[0-9]+ --workers=1\.\.$' <<<"${words[*]}" ||
+    fail "the TFJob has no key, or does not go on: ${words[*]}"
 
 [ $failures -eq 0 ]
