@@ -412,6 +412,8 @@ def check_end(schedule, process):
         return
     if process.dismissed and process.code == 130:  # before the training
         return
+    if process.dismissed and process.code == -signal.SIGTERM and not process.lines:  # nor had it begun
+        return
     if process.code not in (0, 4, 5) + ((3,) if disk else ()):
         yield f"{process.name}: exit code {process.code}, \"{words}\""
     elif process.code != 0 and not (words.startswith("trainer: ") and NAMED.search(words)):
