@@ -225,15 +225,25 @@ static void keep_what_is_left(struct run *run) {
     run_keep(run, &ignored);
 }
 
+const char *run_resumed_with(const struct run *run, char out[RESUMED_WITH_BYTES]) {
+    const struct config *config = &run->setup.config;
+    struct text text = text_into(out, RESUMED_WITH_BYTES);
+    text_add(&text, "%s%s", config->simulate[0] ? " --simulate=" : "", config->simulate);
+    if (config->simulate[0] && text.used + strlen(config->devices) + 20 < RESUMED_WITH_BYTES)
+        text_add(&text, " --devices=%s", config->devices);
+    return out;
+}
+
 static void say_rest(const struct run *run, struct text *words) {
     const struct config *config = &run->setup.config;
+    char options[RESUMED_WITH_BYTES];
     if (run->has_checkpoint && run->crew.elsewhere)
         text_add(words,
                  "; to go on from update %ld, start all processes again, the leader with --resume=%.200s",
                  run->checkpoint_update, TEXT_WORD(config->out));
     else if (run->has_checkpoint)
-        text_add(words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
-                 TEXT_WORD(config->out));
+        text_add(words, "; go on from update %ld with: trainer --resume=%.200s%s", run->checkpoint_update,
+                 TEXT_WORD(config->out), run_resumed_with(run, options));
     else if (run->best.epoch > 0)
         text_add(words, "; its best epoch, %d, is in %.200s/checkpoint/best", run->best.epoch, config->out);
     else if (run->resumes)

@@ -212,6 +212,11 @@ int run_blame(int code, const struct run *run, bool typed, const struct error *w
 
 /* --- keep.c; all while the workers are paused or have ended --- */
 
+/* What a command that goes on with the run has behind its folder: " --simulate=20ms --devices=cpu:0-9", where
+ * it is simulated; else nothing. */
+enum { RESUMED_WITH_BYTES = 200 };
+const char *run_resumed_with(const struct run *run, char out[RESUMED_WITH_BYTES]);
+
 /* Examples computed, of earlier parts too; how often that goes through the data, with data-sharding=all: by
  * each worker. */
 long long run_examples(const struct run *run);

@@ -343,6 +343,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     RETURN_IF(run_totals(run, result, error));
     run_judge(run, &result->summary);
     const struct summary *summary = &result->summary;
+    char options[RESUMED_WITH_BYTES];
     tell_end(run, summary);
     result->summary.test_value = NULL; /* which goes with the run */
     progress_clear(&run->progress);
@@ -360,9 +361,8 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
                          summary->examples, TEXT_WORD(run->setup.config.out));
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
-                         "interrupted after %lld examples; go on with: trainer --resume=%s%s%s",
-                         summary->examples, TEXT_WORD(run->setup.config.out),
-                         run->setup.config.simulate[0] ? " --simulate=" : "", run->setup.config.simulate);
+                         "interrupted after %lld examples; go on with: trainer --resume=%s%s",
+                         summary->examples, TEXT_WORD(run->setup.config.out), run_resumed_with(run, options));
     return OK;
 }
 

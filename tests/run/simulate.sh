@@ -107,6 +107,10 @@ simulated --simulate=20ms --out=whole
 simulated --simulate=20ms --stop-after=1 --out=parts
 good --quiet --resume=parts --simulate=20ms $four
 same_weights "a pause" whole parts
+refused 2 '--resume=parts: the run is simulated, expected --simulate=20ms, too' --resume=parts --epochs=9 $four
+refused 2 '--simulate=10ms: the run in parts has 20ms, expected that' --resume=parts --simulate=10ms $four
+good --quiet --epochs=1 --out=real
+refused 2 '--simulate=10ms: the run in real is none that is simulated' --resume=real --simulate=10ms $four
 cmp -s <(sort whole/steps.csv) <(sort parts/steps.csv) || fail "a pause: other times, or other steps"
 
 # shellcheck disable=SC2086
@@ -121,8 +125,8 @@ wait "$child"
 code=$?
 child=
 [ $code -eq 130 ] || fail "interrupted: exit code $code: $(cat err)"
-grep -q '^trainer: interrupted after .*; go on with: trainer --resume=broken --simulate=20ms$' err ||
-    fail "interrupted: $(cat err)"
+grep -q '^trainer: interrupted after .*; go on with: trainer --resume=broken --simulate=20ms '\
+'--devices=cpu:0,cpu:1,cpu:2,cpu:3$' err || fail "interrupted: $(cat err)"
 good --quiet --resume=broken --simulate=20ms $four --stop-after=1
 
 # --- bench ---
