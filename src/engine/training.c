@@ -293,14 +293,20 @@ static bool wants_look(void *argument) {
     return all_paused(training) || atomic_load(&training->log_full);
 }
 
-/* Who paused early waited for who paused last. */
+/* When it came to rest, or was lost: then others may have waited for it until that. */
+static double came_to_rest_s(const struct training *training, int index) {
+    const struct worker *worker = &training->workers[index];
+    if (atomic_load(&worker->pauses) == training->segments) return worker->accounted_s;
+    return atomic_load(&worker->lost) ? atomic_load(&training->settings.roster->members[index].acted)
+                                      : -INFINITY;
+}
+
+/* Who paused early waited for who came last. */
 static void settle_pause(struct training *training) {
     struct roster *roster = training->settings.roster;
-    int last = -1;
-    for (int w = 0; w < roster->workers; w++)
-        if (atomic_load(&training->workers[w].pauses) == training->segments &&
-            (last < 0 || training->workers[w].accounted_s > training->workers[last].accounted_s))
-            last = w;
+    int last = 0;
+    for (int w = 1; w < roster->workers; w++)
+        if (came_to_rest_s(training, w) > came_to_rest_s(training, last)) last = w;
     for (int w = 0; w < roster->workers; w++) {
         struct worker *worker = &training->workers[w];
         if (atomic_load(&worker->pauses) != training->segments) continue; /* it was lost */

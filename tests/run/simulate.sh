@@ -101,6 +101,12 @@ runs $few --simulate=20ms --fail=worker:1@step:5 --strategy=ssp --on-loss=contin
 [ $code -eq 0 ] || fail "a worker that failed: exit code $code: $(cat err)"
 grep -q 'lost: worker 1 (cpu:1) failed at step 5' err || fail "a worker that failed: $(cat err)"
 
+# Whoever had paused waited for the one that stood still.
+runs $few --simulate=20ms --stall=worker:1@step:5 --timeout=200 --strategy=async-lockfree --outputs=summary \
+    --out=still
+[ "$(grep -c '"waited_for": "worker 1 (cpu:1)"' still/summary.json)" -eq 3 ] ||
+    fail "a stalled worker is not blamed: $(grep '"waited_for":' still/summary.json)"
+
 # --- paused, interrupted, and further ---
 
 simulated --simulate=20ms --out=whole
