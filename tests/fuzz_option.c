@@ -4,6 +4,7 @@
  * its default and at and beyond its boundaries. What is accepted is written back as text and must then be
  * accepted as the same. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "../src/commands/kinds.h"
 #include "../src/config/config.h"
@@ -42,7 +43,8 @@ static void check_fields(const struct option *rows, const void *settings, void *
 }
 
 static void fuzz_plugin(int kind, const char *text) {
-    static struct choice choice;
+    static struct choice choice, second;
+    char longer[2 * TEXT_BYTES];
     static _Alignas(16) char again[PLUGIN_SETTINGS_BYTES];
     struct error error = {0};
     if (plugin_choose(&choice, plugin_kinds[kind], text, &error) != OK) {
@@ -50,7 +52,11 @@ static void fuzz_plugin(int kind, const char *text) {
         return;
     }
     fuzz.accepted[PLUGINS]++;
-    fuzz_require(choice.plugin && strcmp(choice.text, text) == 0);
+    snprintf(longer, sizeof longer, "%s", text);
+    plugin_lengthen(plugin_kinds[kind], longer, sizeof longer);
+    fuzz_require(choice.plugin && strcmp(choice.text, longer) == 0);
+    fuzz_require(plugin_choose(&second, plugin_kinds[kind], choice.text, &error) == OK &&
+                 strcmp(second.text, choice.text) == 0);
     check_fields(choice.plugin->options, choice.settings, again, sizeof again);
 }
 
