@@ -198,10 +198,22 @@ static int unknown_name(const char *name, struct error *error) {
     const char *nearest = option_nearest(name, names);
     if (nearest == NULL) nearest = habit_instead("command", name, NULL, instead, sizeof instead);
     return error_set(error, ERROR_USAGE,
-                     "command or plug-in \"%.100s\": unknown; %s%s%strainer help lists the commands, trainer "
-                     "list the plug-ins%s",
+                     "\"%.100s\": no command, plug-in or option; %s%s%strainer help lists the commands, "
+                     "trainer list the plug-ins, trainer help train the options%s",
                      name, nearest ? "did you mean \"" : "", nearest ? nearest : "", nearest ? "\"? (" : "",
                      nearest ? ")" : "");
+}
+
+/* An option of train, which has most of them, alone. */
+static bool print_option(const char *name) {
+    const struct command *train = command_find("train");
+    const struct option *row = train != NULL ? option_find(train->plugin.options, name) : NULL;
+    if (row == NULL || option_is_absent(row)) return false;
+    const struct page page = page_on(stdout);
+    struct option rows[] = {*row, {0}};
+    rows[0].group = NULL;
+    option_help(&page, rows, "--", true);
+    return true;
 }
 
 int help_print_about(const char *name, struct error *error) {
@@ -209,6 +221,7 @@ int help_print_about(const char *name, struct error *error) {
     if (strcmp(name, "all") == 0) return help_print_program(true, error);
     struct error why = {0};
     if (command == NULL && list != NULL && list->run(NULL, &name, 1, &why) == OK) return OK;
+    if (command == NULL && print_option(name)) return OK;
     if (command == NULL) return unknown_name(name, error);
     return help_print_command(command, false, error);
 }
@@ -224,9 +237,9 @@ static int run(const void *settings, const char *const *arguments, int argument_
 }
 
 const struct command command_help = {
-    .plugin = {.name = "help", .help = "explain a command or a plug-in, as --help does"},
+    .plugin = {.name = "help", .help = "explain a command, a plug-in or an option"},
     .arguments = "[COMMAND|NAME]...",
-    .examples = "trainer help train\ntrainer help async-lockfree\n",
+    .examples = "trainer help train\ntrainer help async-lockfree\ntrainer help simulate\n",
     .completes = "COMMAND",
     .run = run,
 };

@@ -41,10 +41,10 @@ static bool read_mean(const char **at, double *seconds) {
 }
 
 static bool read_spread(const char *at, double *spread) {
-    static const char name[] = ":spread=";
+    static const char name[] = "spread=";
     if (*at == '\0') return true;
-    if (strncmp(at, name, sizeof name - 1) != 0) return false;
-    at += sizeof name - 1;
+    if (*at++ != ':') return false;
+    if (strncmp(at, name, sizeof name - 1) == 0) at += sizeof name - 1; /* the only setting may go unnamed */
     return read_number(&at, spread) && *at == '\0' && *spread <= most_spread;
 }
 

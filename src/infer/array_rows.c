@@ -6,10 +6,14 @@
 
 #include "../base/memory.h"
 
+static bool ends_with(const char *path, const char *suffix) {
+    const size_t length = strlen(path), ending = strlen(suffix);
+    return length > ending && strcmp(path + length - ending, suffix) == 0;
+}
+
 bool array_rows_is(const char *path, const char *front, size_t bytes) {
-    const size_t length = strlen(path);
     if (bytes >= 6 && memcmp(front, "\x93NUMPY", 6) == 0) return true;
-    return bytes >= 2 && memcmp(front, "PK", 2) == 0 && length > 4 && strcmp(path + length - 4, ".npz") == 0;
+    return ends_with(path, ".npy") || ends_with(path, ".npz");
 }
 
 /* The only array of the archive, or the one that is called x. */
@@ -29,7 +33,7 @@ static struct shape example_of(const struct restored *restored) {
 }
 
 /* Rows of numbers fit any example; rows of pictures must be such pictures, but those of one channel may leave
- * it out. An array that is an example itself is one. */
+ * it out. An array that is an example itself is one, also a picture without its channel. */
 static int count_examples(struct array_rows *rows, struct error *error) {
     const struct npy *npy = &rows->array.npy;
     const struct shape *shape = &npy->shape, example = example_of(rows->restored);
@@ -38,7 +42,10 @@ static int count_examples(struct array_rows *rows, struct error *error) {
     struct shape row = {.rank = shape->rank - 1};
     for (int i = 1; i < shape->rank; i++) row.dims[i - 1] = shape->dims[i];
     const bool alike = row.rank != example.rank || row.rank < 2 || shape_equal(&row, &example);
-    if (shape_equal(shape, &example) || (shape->rank == 1 && npy->count == numbers)) {
+    struct shape flat = example;
+    if (example.rank == 3 && example.dims[2] == 1) flat.rank = 2;
+    if (shape_equal(shape, &example) || shape_equal(shape, &flat) ||
+        (shape->rank == 1 && npy->count == numbers)) {
         rows->count = 1;
         return OK;
     }
@@ -59,7 +66,7 @@ int array_rows_open(struct array_rows *rows, const struct restored *restored, st
                          file->path);
     RETURN_IF(file_reader_rest(file, &rows->bytes, &length, error));
     const uint8_t *bytes = (const uint8_t *)rows->bytes;
-    if (memcmp(rows->bytes, "PK", 2) == 0) {
+    if (length >= 2 && memcmp(rows->bytes, "PK", 2) == 0) {
         RETURN_IF(zip_archive_open(&rows->zip, file->path, bytes, length, error));
         RETURN_IF(open_member(rows, error));
     } else {

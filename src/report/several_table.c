@@ -147,12 +147,26 @@ static void write_notes_of(struct html *html, const struct report *report, int r
     }
 }
 
+static void write_simulated(struct html *html, const struct report *report) {
+    int simulated = 0;
+    for (int i = 0; i < report->count; i++) simulated += report->runs[i].summary.simulated;
+    if (simulated == 0) return;
+    if (simulated == report->count)
+        html_element(html, "p class=\"note\"", "Simulated: all times and speeds on this page are virtual.");
+    else
+        html_element(html, "p class=\"note\"",
+                     "%d of %d runs are simulated (--simulate): their times and speeds are virtual, and no "
+                     "match for those of the others.",
+                     simulated, report->count);
+}
+
 int write_several_table(struct html *html, const struct report *report, struct error *error) {
     const double target = target_of(report);
     int written = 0;
     (void)error;
     write_rows(html, report, target);
     write_explanation(html, report, target);
+    write_simulated(html, report);
     for (int i = 0; i < report->count && written < NOTES_MOST; i++) write_notes_of(html, report, i, &written);
     if (written > 0) html_put(html, "</ul>\n");
     return OK;

@@ -155,6 +155,7 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     *texts = (struct resume_texts){0};
     RETURN_IF(add_text(texts, "program", "trainer " TRAINER_VERSION, error));
     RETURN_IF(config_each(config, OPTION_SAVED, add_setting, &saving));
+    if (config->simulate[0]) RETURN_IF(add_text(texts, "simulate", config->simulate, error));
     RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
     RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));
     if (standing->place >= 0) RETURN_IF(add_format(texts, error, "place", "%ld", standing->place));

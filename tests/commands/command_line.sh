@@ -84,13 +84,13 @@ good '^  --timeout=SECONDS +give up ' train --help
 
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help
-bad 2 'trainer: command or plug-in "trian": unknown; did you mean "train"? (trainer help lists *)' help trian
-bad 2 'trainer: command or plug-in "foo": unknown; trainer help lists the commands, trainer list the *' \
+bad 2 'trainer: "trian": no command, plug-in or option; did you mean "train"? (trainer help lists *)' help trian
+bad 2 'trainer: "foo": no command, plug-in or option; trainer help lists the commands, trainer list *' \
     help foo
 bad 2 'trainer: command "mnist": unknown; did you mean --dataset=mnist\?' mnist
 bad 2 'trainer: command "cnn": unknown; did you mean --model=cnn\?' cnn
 bad 2 'trainer: command "sync": unknown; did you mean --strategy=sync\?' sync --epochs=1
-bad 2 'trainer: command or plug-in "sinc": unknown; did you mean "sync"? (*)' help sinc
+bad 2 'trainer: "sinc": no command, plug-in or option; did you mean "sync"? (*)' help sinc
 bad 2 'trainer: command "zzzz": unknown (one of *)' zzzz
 bad 2 'trainer: plug-in "snyc": unknown; did you mean "sync"\?' list snyc
 bad 2 'trainer: plug-in "strategy/sgd": unknown*' list strategy/sgd

@@ -143,6 +143,10 @@ for out in a b; do
     grep -v '^bench.csv' out >bench-$out
 done
 same "bench" bench.csv a b
+good report a --out=all.html
+good report still real --out=some.html
+grep -q 'Simulated: all times and speeds on this page are virtual\.' all.html || fail "the page of a bench"
+grep -q '1 of 2 runs are simulated' some.html || fail "the page of a simulated run and a real one"
 cmp -s bench-a bench-b || fail "bench prints other tables"
 grep -q '^simulated: a step takes 20 ms of virtual time; all times and speeds are virtual$' bench-a ||
     fail "bench does not say that it is simulated: $(cat bench-a)"
