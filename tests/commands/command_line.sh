@@ -31,6 +31,7 @@ good '^  list  ' --help
 good '^  train  ' help
 good '^usage: trainer train ' train --help
 good '^usage: trainer train ' help train
+good '^  --shard-by=' help shard-by
 good '^  --shard-by=' --help=all
 good '^  --shard-by=' train --batch=0 --help=all
 good '^  --batch=N ' train --batch=0 --help

@@ -145,6 +145,17 @@ said = [int(row["prediction"]) for row in csv.DictReader(open("out"))]
 exit(len(said) != 50 or f"{sum(a == b for a, b in zip(said, labels)) / 50:.4f}" != sys.argv[1])
 PYTHON
 done
+good predict --checkpoint=convolved --format=csv x_test.npy
+sed -n '1,2s/^[^,]*,//p' out >first.out
+python3 - <<'PYTHON'
+images = open("x_test.npy", "rb").read()
+header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (28, 28), }".ljust(117) + b"\n"
+open("image.npy", "wb").write(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header +
+                              images[-50 * 784:-49 * 784])
+open("text.npy", "w").write("1,2\n")
+PYTHON
+good predict --checkpoint=convolved --format=csv image.npy
+diff <(sed 's/^[^,]*,//' out) first.out >&2 || fail "one image alone"
 "$TRAINER" predict --checkpoint=mnist scaled.npy >out 2>err
 grep -q '^trainer: scaled.npy: numbers from 0 to 1, but the network was trained on pixels' err ||
     fail "pixels from 0 to 1: $(cat err)"
@@ -153,6 +164,7 @@ wrong_array() { # words, checkpoint, file
     [ $? -eq 3 ] && [ "$(cat err)" = "trainer: $1" ] || fail "$3: exit code $?: $(cat err)"
 }
 wrong_array 'three.npy: found <f4 [4, 3], expected rows that are examples [2] of the network' csv three.npy
+wrong_array 'text.npy: found no array as NumPy saves it (no magic at its beginning)' csv text.npy
 wrong_array 'odd.npz: found a, b, expected one array, or one called x' csv odd.npz
 train color npz:file=color.npz --model=softmax
 wrong_array 'sideways.npy: found |u1 [5, 3, 4, 4], expected rows that are examples [4, 4, 3] of the network' \

@@ -22,6 +22,7 @@ static void test_what_it_says(void) {
     check_words("0.25s:spread=0", "a step takes 250 ms of virtual time");
     check_words("20ms:spread=0.3",
                 "a step takes 20 ms of virtual time in the mean, with a deviation of 30 %");
+    check_words("20ms:0.3", "a step takes 20 ms of virtual time in the mean, with a deviation of 30 %");
 }
 
 static void test_what_is_none(void) {
@@ -42,6 +43,7 @@ static void test_what_is_none(void) {
                                        "20ms:",
                                        "20ms:x=1",
                                        "20ms:spread=",
+                                       "20ms:spread=spread=1",
                                        "20ms:spread=-1",
                                        "20ms:spread=11",
                                        "20ms:spread=1,x=2"};
