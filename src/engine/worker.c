@@ -37,21 +37,16 @@ static int inject_fault(struct worker *worker, long step) {
     return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
 }
 
-/* In a simulated run: a part of another size than --batch takes so much longer. */
-static double virtual_s(const struct worker *worker, long step) {
-    const struct training_settings *settings = &worker->training->settings;
-    const struct stream *stream = &settings->sampler->stream;
-    return step_time_of(&settings->step_time, worker->index, step) * stream_size(stream, worker->index) /
-           stream->batch;
-}
-
 /* A step computes for as long as it is to take: in a simulated run of virtual time, else as much longer as
  * --slow asks for. A real sleep is some time longer than was asked for, which the next one is shorter. */
 static void take_time(struct worker *worker, double began_s, long step) {
     const struct training_settings *settings = &worker->training->settings;
     const double factor = settings->slowness ? settings->slowness[worker->index] : 1.0;
-    if (settings->step_time.mean_s > 0.0) {
-        world_sleep(settings->world, factor * virtual_s(worker, step));
+    if (settings->step_time.mean_s > 0.0) { /* a part of another size than --batch takes so much longer */
+        const struct stream *stream = &settings->sampler->stream;
+        const double parts = (double)stream_size(stream, worker->index) / stream->batch;
+        world_sleep(settings->world,
+                    factor * parts * step_time_of(&settings->step_time, worker->index, step));
         return;
     }
     if (factor <= 1.0) return;

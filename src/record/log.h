@@ -32,11 +32,11 @@ struct telling;
 struct log {
     struct log_ring *rings; /* [workers] */
     int workers;
-    int rows;                /* in each ring, a power of two */
-    struct telling *telling; /* who is told, borrowed */
-    struct log_row *batch;   /* what they are told at once */
-    int epoch;               /* the newest one of a row that was taken out, and of its rows */
-    double loss_sum, loss_examples;
+    int rows;                       /* in each ring, a power of two */
+    struct telling *telling;        /* who is told, borrowed */
+    struct log_row *batch;          /* what they are told at once */
+    int epoch;                      /* the newest of the rows that were taken out */
+    double loss_sum, loss_examples; /* over the rows of this epoch */
 };
 
 /* Errors: ERROR_DEVICE (memory). */

@@ -100,24 +100,6 @@ static int check_outputs(const struct run *run, const struct typed *typed, struc
     return check_chosen(config, typed, error);
 }
 
-/* The world is opened before the checkpoint is read; and real and virtual times, or those of two kinds of
- * steps, have no sum. */
-static int check_simulated(const struct run *run, const struct typed *typed, struct error *error) {
-    const char *saved = safetensors_text(&run->checkpoint, "simulate"), *now = typed->value.simulate;
-    const char *path = typed->value.resume;
-    if (!saved) saved = "";
-    if (strcmp(saved, now) == 0) return OK;
-    if (!saved[0])
-        return error_set(error, ERROR_USAGE, "--simulate=%s: the run in %.200s is none that is simulated",
-                         now, path);
-    if (!now[0])
-        return error_set(error, ERROR_USAGE,
-                         "--resume=%.200s: the run is simulated, expected --simulate=%.60s, too", path,
-                         saved);
-    return error_set(error, ERROR_USAGE, "--simulate=%s: the run in %.200s has %.60s, expected that", now,
-                     path, saved);
-}
-
 /* What was typed, then what the checkpoint says or, of a run that begins, the model's recipe, then the
  * defaults. A checkpoint has all rows that the program which wrote it knew. */
 static int settle(struct run *run, const struct typed *typed, struct error *error) {
@@ -131,7 +113,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     if (run->resumes) {
         RETURN_IF(checkpoint_read(path, &run->checkpoint, error));
         RETURN_IF(resume_check(&run->checkpoint, path, error));
-        RETURN_IF(check_simulated(run, typed, error));
+        RETURN_IF(run_check_simulated(run, typed, error));
         run->seconds_before = checkpoint_real(&run->checkpoint, "train_seconds", 0.0);
         run->best = resume_best(&run->checkpoint);
         RETURN_IF(config_settle(config, typed, &source, OPTION_SAVED, ERROR_FILE, error));

@@ -210,6 +210,17 @@ int run_batch_total(const struct run *run);
 /* open.c: what a checkpoint has that is none is wrong with its file, unless it was typed. */
 int run_blame(int code, const struct run *run, bool typed, const struct error *why, struct error *error);
 
+/* --- simulate.c --- */
+
+/* The world of a run in this process: the simulated one with --simulate, in an order by its seed. */
+int run_open_world(struct world **out, const struct config *config, struct error *error);
+/* Whether a resumed run was simulated as this one is. Errors: ERROR_USAGE. */
+int run_check_simulated(const struct run *run, const struct typed *typed, struct error *error);
+/* Seconds between two looks of the coordinator, and between two times that it empties the log. */
+double run_look_s(const struct run *run);
+double run_drain_s(const struct run *run);
+double run_real_now(const struct run *run); /* of whoever looks on */
+
 /* --- keep.c; all while the workers are paused or have ended --- */
 
 /* What a command that goes on with the run has behind its folder: " --simulate=20ms --devices=cpu:0-9", where

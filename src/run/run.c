@@ -13,28 +13,10 @@
 #include "../engine/threads.h"
 #include "open.h"
 
-/* How often the coordinator looks for an interrupt, and how often it empties the log. The latter takes a core
- * away from a worker. In a simulated run it does both once per step: workers never run beside it, and any
- * other time would be many steps, or none. */
-enum { LOOK_MS = 20, DRAIN_MS = 100 };
-
-static double look_s(const struct run *run) {
-    return run->step_time.mean_s > 0.0 ? run->step_time.mean_s : LOOK_MS / 1e3;
-}
-
-static double drain_s(const struct run *run) {
-    return run->step_time.mean_s > 0.0 ? 0.0 : DRAIN_MS / 1e3;
-}
-
 static bool is_interrupted(const struct run *run) {
     const struct embedding *embedding = run->embedding;
     return (!run->silent && world_interrupted()) || (run->crew.asked && run->crew.asked(run->members)) ||
            (embedding && atomic_load(embedding->stop));
-}
-
-/* Whoever looks on, waits in real time. */
-static double real_now(const struct run *run) {
-    return world_now(run->clock ? run->clock : run->world);
 }
 
 static void show_progress(struct run *run) {
@@ -42,7 +24,7 @@ static void show_progress(struct run *run) {
     const double updates = (double)(store_version(&run->store) - run->segment_version);
     const double done = (double)run->segment_examples + updates * run_examples_per_update(run);
     const double most = total * fmin(run->epoch + 1, run->setup.config.epochs) / run->setup.config.epochs;
-    const double seconds = run->clock ? real_now(run) : training_seconds(&run->training);
+    const double seconds = run->clock ? run_real_now(run) : training_seconds(&run->training);
     const int epoch = run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch;
     progress_show(&run->progress, fmin(done, most), total, seconds, epoch, run->setup.config.epochs,
                   log_epoch_loss(&run->log, epoch));
@@ -50,7 +32,7 @@ static void show_progress(struct run *run) {
 
 /* Mostly the steps in hand are over at once, and there is nothing to say. */
 static void say_interrupted(struct run *run) {
-    const double now = real_now(run);
+    const double now = run_real_now(run);
     if (run->interrupted_s <= 0.0) run->interrupted_s = now;
     if (run->told_interrupt || now - run->interrupted_s < 1.0) return;
     run->told_interrupt = true;
@@ -83,7 +65,7 @@ static void say_recording(struct run *run) {
 static int await_start(struct run *run, struct error *error) {
     const double until = world_now(run->world) + run->setup.config.start_timeout_s;
     int starting = 0;
-    while ((starting = training_starting(&run->training, look_s(run))) >= 0) {
+    while ((starting = training_starting(&run->training, run_look_s(run))) >= 0) {
         say_notices(run);
         if (is_interrupted(run)) say_interrupted(run);
         if (world_now(run->world) > until)
@@ -106,7 +88,7 @@ static int run_segment(struct run *run, struct error *error) {
     run->segment_examples = run_examples(run);
     run->segment_version = store_version(&run->store);
     training_go(&run->training);
-    while (!training_wait(&run->training, look_s(run))) {
+    while (!training_wait(&run->training, run_look_s(run))) {
         give_up_lost(run);
         const double now = world_now(run->world);
         say_notices(run);
@@ -115,7 +97,8 @@ static int run_segment(struct run *run, struct error *error) {
         const bool joins = run->crew.joining && run->crew.joining(run->members);
         if (is_interrupted(run) || due || joins) sampler_stop(&run->sampler);
         if (is_interrupted(run)) say_interrupted(run);
-        if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + drain_s(run)) continue;
+        if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + run_drain_s(run))
+            continue;
         run_drain(run);
         show_progress(run);
         run->drained_s = now;
@@ -124,7 +107,7 @@ static int run_segment(struct run *run, struct error *error) {
     say_recording(run);
     run_drain(run);
     const double now = world_now(run->world);
-    if (now < run->drained_s + drain_s(run)) return OK;
+    if (now < run->drained_s + run_drain_s(run)) return OK;
     show_progress(run); /* epochs may be so short that no look falls into them */
     run->drained_s = now;
     return OK;
@@ -462,18 +445,13 @@ static int run_through(const struct typed *typed, const struct crew *crew, struc
     return code;
 }
 
-static int open_world(struct world **out, const struct config *config, struct error *error) {
-    return config->simulate[0] ? world_open_simulated(out, (uint64_t)config->seed, error)
-                               : world_open_threads(out, error);
-}
-
 /* The same in this process alone, in a world of its own. */
 static int run_through_here(const struct typed *typed, const struct embedding *embedding,
                             int (*go)(struct run *, struct run_result *, struct error *),
                             struct run_result *result, struct error *error) {
     struct world *world = NULL;
     *result = (struct run_result){0};
-    RETURN_IF(open_world(&world, &typed->value, error));
+    RETURN_IF(run_open_world(&world, &typed->value, error));
     const int code = run_through(typed, &threads_crew, world, embedding, go, result, error);
     if (!result->abandoned) world_close(world);
     return code;
