@@ -40,8 +40,9 @@ def free_ports(count):
     return ports
 
 
-def run(servers, workers, options, folder):
-    """The summary of a run; servers: -1 threads of one process, 0 mirrored, else that many."""
+def run(servers, workers, options, variables, folder):
+    """The summary of a run; servers: -1 threads of one process, 0 mirrored, else that many. variables: of the
+    processes' environment."""
     common = [os.path.join(ROOT, "trainer"), "--quiet", "--dataset=mnist", "--batch=100", "--log-every=0",
               "--print-every=0", "--checkpoint-every=0", "--threads=1", "--out=" + folder,
               "--replace"] + options
@@ -55,7 +56,8 @@ def run(servers, workers, options, folder):
             cluster.append("--ps-hosts=" + ",".join(hosts[:servers]))
         commands = [common + cluster + ["--job=ps", f"--task={p}"] for p in range(servers)]
         commands += [common + cluster + ["--job=worker", f"--task={w}"] for w in range(workers)]
-    processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for c in commands]
+    processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  env={**os.environ, **variables}) for c in commands]
     for p in processes:
         words = p.communicate(timeout=600)[1]
         if p.returncode != 0:
@@ -100,12 +102,13 @@ def main():
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     settings = parser.parse_args()
     peers, answers = dict(peer.split("=", 1) for peer in settings.peer), {}
-    worlds = {"threads": (-1, [])}
+    worlds = {"threads": (-1, [], {})}
     for name, servers in {"1 ps": 1, "2 ps": 2, "mirrored": 0}.items():
-        worlds[name] = (servers, [])
-        worlds[name + ", TCP"] = (servers, ["--no-shared-memory"])
-        worlds[name + ", UCX"] = (servers, ["--link=ucx"])
-        worlds[name + ", UCX over TCP"] = (servers, ["--link=ucx", "--no-shared-memory"])
+        worlds[name] = (servers, [], {})
+        worlds[name + ", TCP"] = (servers, ["--no-shared-memory"], {})
+        worlds[name + ", UCX"] = (servers, ["--link=ucx"], {})
+        worlds[name + ", UCX, TCP alone"] = (servers, ["--link=ucx", "--no-shared-memory"], {})
+        worlds[name + ", UCX's own TCP"] = (servers, ["--link=ucx"], {"UCX_TLS": "tcp"})
     if settings.way:
         worlds = {name: worlds[name] for name in settings.way}
     for model in settings.models.split(","):
@@ -119,11 +122,11 @@ def main():
                         answers[name], speed = run_peer(peers[name])
                         speeds[name].append(speed)
                         continue
-                    servers, link = worlds[name]
+                    servers, link, variables = worlds[name]
                     with tempfile.TemporaryDirectory() as folder:
                         options = [f"--model={model}", f"--strategy={strategy}",
                                    f"--epochs={settings.epochs}", "--optimizer=sgd:rate=0.5"] + link
-                        summary = run(servers, 2, options, folder)
+                        summary = run(servers, 2, options, variables, folder)
                         speeds[name].append(summary["examples_per_s"])
                         if servers == 1:
                             found = summary["wire_sent"], summary["wire_received"]

@@ -149,7 +149,9 @@ static struct world *open_world(int kind) {
     struct error error = {0};
     if (world_open_threads(&world, &error) != OK) fail(error.words);
     if (kind == CLEAR || kind == FRAMED) endpoint_keep_to_tcp(world);
-    if ((kind == UCX || kind == UCX_TCP) && ucx_use(world, kind == UCX, &error) != OK) fail(error.words);
+    if (kind == UCX_TCP) setenv("UCX_TLS", "tcp", 1);
+    if (kind == UCX) unsetenv("UCX_TLS");
+    if ((kind == UCX || kind == UCX_TCP) && ucx_use(world, true, &error) != OK) fail(error.words);
     if (kind == ENCRYPTED && endpoint_encrypt(world, key, &error) != OK) fail(error.words);
     return world;
 }

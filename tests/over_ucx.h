@@ -15,9 +15,11 @@ static inline int over_ucx(struct endpoint *near, struct endpoint *far, struct e
     uint8_t addresses[2][UCX_ADDRESS_BYTES];
     char got[2];
     size_t bytes;
+    bool there;
     for (int i = 0; i < 2; i++) RETURN_IF(ucx_begin(ends[i], addresses[i], &bytes, error));
     for (int i = 0; i < 2; i++) {
-        RETURN_IF(ucx_reach(ends[i], addresses[1 - i], error));
+        RETURN_IF(ucx_reach(ends[i], addresses[1 - i], &there, error));
+        if (!there) return error_set(error, ERROR_PEER, "UCX has nothing but TCP");
         ucx_send_over(ends[i]);
         ucx_receive_over(ends[i]);
         transfers[i] = (struct transfer){.endpoint = ends[i],

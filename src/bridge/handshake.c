@@ -385,10 +385,16 @@ static bool hear_beats(const struct host *host, struct endpoint *endpoint, doubl
     return false;
 }
 
+static int hear_link(const struct host *host, struct endpoint *endpoint, struct error *error) {
+    RETURN_IF(upgrade_hear(endpoint, 0.0, error));
+    say_upgrade(host, endpoint, HELLO_OFFERS_UCX);
+    return OK;
+}
+
 /* A second word after its READY can only be why it goes. */
 static int hear_word(const struct host *host, struct peer *peer, struct error *error) {
     bool whole = false;
-    if (upgrade_is_next(peer->endpoint, &whole)) return whole ? upgrade_hear(peer->endpoint, 0.0, error) : OK;
+    if (upgrade_is_next(peer->endpoint, &whole)) return whole ? hear_link(host, peer->endpoint, error) : OK;
     if (peer->ready) {
         RETURN_IF(read_ready(host, peer->endpoint, peer->session, &(struct fingerprint){0}, error));
         return error_set(error, ERROR_PEER, "%s: a ready, expected nothing but signs of life", peer->name);
@@ -446,7 +452,7 @@ static void hear_leader_ready(struct host *host) {
 
 static void hear_leader_link(struct host *host) {
     struct error why = {0};
-    if (upgrade_hear(host->leader, 0.0, &why) != OK) refuse_leader(host, &why);
+    if (hear_link(host, host->leader, &why) != OK) refuse_leader(host, &why);
 }
 
 /* It may end, and another one come in its place. What else it says is for later. */

@@ -7,7 +7,8 @@
  *     what follows goes over UCX              <-  an empty one: what follows goes over UCX
  *
  * So only those come that far whose hello was right. Where one side does not use UCX, all stays on TCP, and
- * the other one says so. */
+ * the other one says so. Where UCX has nothing faster than TCP to the host, a worker's address is empty, all
+ * stays on TCP, and both say so. */
 #ifndef TRAINER_BRIDGE_UPGRADE_H
 #define TRAINER_BRIDGE_UPGRADE_H
 
@@ -39,8 +40,8 @@ int upgrade_hear(struct endpoint *endpoint, double timeout_s, struct error *erro
 /* It has begun, and the other side has not gone over yet. */
 bool upgrade_is_pending(const struct endpoint *endpoint);
 
-/* This side uses UCX, and the other one does not; flags: of its hello, or those of upgrade_flags where it
- * has gone over. False: nothing is to be said. */
+/* Why a connection stays on TCP though this side uses UCX. flags: of the other one's hello, or those of
+ * upgrade_flags where it has gone over. False: nothing is to be said. */
 bool upgrade_failed(const struct endpoint *endpoint, uint32_t flags, const char *name, char *words,
                     size_t bytes);
 

@@ -1,4 +1,5 @@
-/* The link over UCX: RDMA where there is any, else UCX's own shared memory and TCP.
+/* The link over UCX: RDMA where there is any, else UCX's own shared memory. Where it has neither to a peer,
+ * the connection stays what it began as.
  *
  * A connection begins over TCP. Once both sides have said who they are and agree, they tell each other the
  * addresses of their UCX workers, and each direction goes over by itself, behind a message that says so
@@ -243,7 +244,7 @@ static void greet(struct ucx_link *link) {
     is_flushed(link);
 }
 
-int ucx_reach(struct endpoint *endpoint, const uint8_t *address, struct error *error) {
+int ucx_reach(struct endpoint *endpoint, const uint8_t *address, bool *there, struct error *error) {
     struct ucx_link *link = endpoint->state;
     const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                                                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -252,6 +253,8 @@ int ucx_reach(struct endpoint *endpoint, const uint8_t *address, struct error *e
                                     .err_mode = UCP_ERR_HANDLING_MODE_PEER,
                                     .err_handler = {ucx_note_failure, link}};
     const ucs_status_t status = link->ucp->ucp_ep_create(link->worker, &params, &link->peer);
+    *there = status != UCS_ERR_UNREACHABLE;
+    if (!*there) return OK;
     if (status != UCS_OK)
         return error_set(error, ERROR_PEER, "%s: cannot be reached over UCX: %s", endpoint->name,
                          link->ucp->ucs_status_string(status));

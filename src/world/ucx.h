@@ -19,8 +19,12 @@ bool ucx_is_used(const struct endpoint *endpoint);
 int ucx_begin(struct endpoint *endpoint, uint8_t address[UCX_ADDRESS_BYTES], size_t *bytes,
               struct error *error);
 bool ucx_has_begun(const struct endpoint *endpoint);
-/* Then: the peer is at this address, which is believed. Errors: ERROR_PEER: it cannot be reached there. */
-int ucx_reach(struct endpoint *endpoint, const uint8_t *address, struct error *error);
+/* Then: the peer is at this address, which is believed. *there: UCX has something faster than TCP to it, or
+ * what the user's UCX_TLS names. Errors: ERROR_PEER: it cannot be reached there. */
+int ucx_reach(struct endpoint *endpoint, const uint8_t *address, bool *there, struct error *error);
+/* Or: it keeps to TCP. */
+void ucx_stay(struct endpoint *endpoint);
+bool ucx_stays(const struct endpoint *endpoint);
 /* What is sent, or received, from now on goes over UCX. */
 void ucx_send_over(struct endpoint *endpoint);
 void ucx_receive_over(struct endpoint *endpoint);

@@ -1,5 +1,6 @@
 /* UCX in a world, and the worker of a connection. See ucx.h, and ucx.c for how its bytes move. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -16,13 +17,15 @@ static int fail_ucx(const struct ucx_library *ucp, ucs_status_t status, const ch
 }
 
 /* Before --insecure UCX listens at the loopback device alone. UCX's shared memory notices a peer's end only
- * where it is told to. */
+ * where it is told to. Its TCP is slower than what a connection begins over, so none goes over to that unless
+ * the user says what UCX is to use. */
 static ucs_status_t configure(const struct ucx_library *ucp, ucp_config_t *config, bool loopback,
                               bool shares_memory) {
     ucs_status_t status = ucp->ucp_config_modify(config, "MM_ERROR_HANDLING", "y");
     if (status == UCS_OK) status = ucp->ucp_config_modify(config, "FLUSH_WORKER_EPS", "n");
     if (status == UCS_OK && loopback) status = ucp->ucp_config_modify(config, "NET_DEVICES", "lo");
-    if (status == UCS_OK && !shares_memory) status = ucp->ucp_config_modify(config, "TLS", "^shm");
+    if (status == UCS_OK && !getenv("UCX_TLS"))
+        status = ucp->ucp_config_modify(config, "TLS", shares_memory ? "^tcp" : "^tcp,shm");
     return status;
 }
 
@@ -165,9 +168,10 @@ void ucx_receive_over(struct endpoint *endpoint) {
     link->receives = true;
 }
 
-static void close_bed(const struct bed *bed) {
+static void close_bed(struct bed *bed) {
     if (bed->set >= 0) close(bed->set);
     if (bed->bell >= 0) close(bed->bell);
+    bed->set = bed->bell = -1;
 }
 
 void ucx_close_worker(struct ucx_link *link) {
@@ -175,4 +179,21 @@ void ucx_close_worker(struct ucx_link *link) {
     close_bed(&link->sender);
     close_bed(&link->receiver);
     if (link->worker) link->ucp->ucp_worker_destroy(link->worker);
+    link->address = NULL;
+    link->worker = NULL;
+}
+
+/* Its descriptors and its memory are free again. */
+void ucx_stay(struct endpoint *endpoint) {
+    struct ucx_link *link = endpoint->state;
+    lock_take(&link->lock);
+    ucx_close_worker(link);
+    memory_free(link->bytes);
+    link->bytes = NULL;
+    link->stays = true;
+    lock_release(&link->lock);
+}
+
+bool ucx_stays(const struct endpoint *endpoint) {
+    return ucx_has_begun(endpoint) && ((const struct ucx_link *)endpoint->state)->stays;
 }

@@ -63,6 +63,7 @@ struct ucx_link {
     ucp_ep_h peer; /* NULL: its address has not come */
     struct bed sender, receiver;
     bool sends, receives; /* that direction goes over UCX */
+    bool stays;           /* neither does, and the worker is closed */
     uint8_t *bytes; /* [SLOTS * (NUMBER_BYTES + SLOT_BYTES)]: of each slot a number, and bytes behind it */
     void *slots[SLOTS]; /* NULL: free; else the request that sends it */
     bool lent[SLOTS];   /* what it sends is the sender's memory */

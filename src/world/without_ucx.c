@@ -22,12 +22,20 @@ int ucx_begin(struct endpoint *endpoint, uint8_t address[UCX_ADDRESS_BYTES], siz
     return ucx_use(NULL, false, error);
 }
 
-int ucx_reach(struct endpoint *endpoint, const uint8_t *address, struct error *error) {
-    (void)endpoint, (void)address;
+int ucx_reach(struct endpoint *endpoint, const uint8_t *address, bool *there, struct error *error) {
+    (void)endpoint, (void)address, (void)there;
     return ucx_use(NULL, false, error);
 }
 
 bool ucx_has_begun(const struct endpoint *endpoint) {
+    return ucx_is_used(endpoint);
+}
+
+void ucx_stay(struct endpoint *endpoint) {
+    (void)endpoint;
+}
+
+bool ucx_stays(const struct endpoint *endpoint) {
     return ucx_is_used(endpoint);
 }
 

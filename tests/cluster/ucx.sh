@@ -45,8 +45,8 @@ if [ -n "$reason" ]; then
 fi
 
 # Whatever listens in this process, UCX's ports too, listens at a loopback address.
-listens_at_loopback() { # name
-    python3 - "$(pid_of "$1")" <<'PYTHON'
+listens_at_loopback() { # name, how many there are at least
+    python3 - "$(pid_of "$1")" "$2" <<'PYTHON'
 import os, sys
 fds = f"/proc/{sys.argv[1]}/fd"
 mine = set()
@@ -61,21 +61,23 @@ for file in ("tcp", "tcp6"):
         columns = row.split()
         if columns[3] == "0A" and f"socket:[{columns[9]}]" in mine:
             found.append(columns[1])
-if len(found) < 2 or not all(address.split(":")[0].endswith("7F") for address in found):
+if len(found) < int(sys.argv[2]) or not all(address.split(":")[0].endswith("7F") for address in found):
     sys.exit(f"listens at {found}")
 PYTHON
 }
 
-for more in '' --no-shared-memory; do # UCX's own shared memory; its TCP
+least=1
+for transport in '' tcp; do # UCX's own shared memory, without ports; its TCP
     hosts="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port,127.0.0.1:$((worker_port + 1)) \
-        --link=ucx $more"
+        --link=ucx"
+    if [ -n "$transport" ]; then export UCX_TLS=$transport least=2; fi
     for victim in w1 ps; do
         rm -rf run
         start ps "$TRAINER" --job=ps --task=0 $hosts $endless --out=run
         start_worker 0 --timeout=$timeout
         start_worker 1 --timeout=$timeout
         wait_until is_training
-        listens_at_loopback ps >out 2>&1 || fail "ucx $more: $(cat out)"
+        listens_at_loopback ps $least >out 2>&1 || fail "ucx $transport: $(cat out)"
         [ "$victim" = ps ] && left='w0 w1' || left='ps w0'
         signal 9 $victim
         ends 137 $victim
@@ -105,6 +107,23 @@ wait_until is_training
 signal INT ps
 ends 130 ps
 ends 5 w0 w1
+unset UCX_TLS
+
+# --- UCX has nothing faster than TCP between them ---
+stays='UCX has neither RDMA nor shared memory to'
+rm -rf run
+start ps "$TRAINER" --job=ps --task=0 $hosts $small --epochs=2 --no-shared-memory --out=run
+for i in 0 1; do start_worker $i --no-shared-memory; done
+ends 0 ps w0 w1
+[ "$(grep -c "^trainer: $stays 127.0.0.1:[0-9]*: the connection stays on TCP$" ps.err)" -eq 2 ] ||
+    fail "the ps does not say that both stay: $(cat ps.err)"
+says w1 "$stays the parameter server 0 \(127.0.0.1:$port\): the connection stays on TCP$"
+new_cluster 0 2
+rm -rf run
+for i in 0 1; do start_worker $i $small --epochs=2 --link=ucx --no-shared-memory --out=run; done
+ends 0 w0 w1
+says w0 "$stays 127.0.0.1:[0-9]+: the connection stays on TCP$"
+new_cluster 1 2
 
 # --- one side alone has it ---
 hosts="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port"
