@@ -13,6 +13,7 @@ epochs=80
 settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs --slow=cpu:0=3x"
 wanted=$(((epochs * 1437 + 15) / 16)) # batches
 
+has_stepped() { grep -q "^[^,]*,$1," run/steps.csv; } # worker
 has_said() { grep -Eq -- "$2" "$1.err"; }
 
 # steps.csv has each step of each worker once, and all batches but those that were lost.
@@ -77,11 +78,12 @@ join_mirrored() { # label, what is counted, options of all...
     wait_until has_said w0 '^trainer: joined: worker 2 '
     says w2 '^trainer: --slow=cpu:0=3x --fail=worker:2@step:5 does nothing at a worker: '\
 'the leader puts faults in$'
+    wait_until has_stepped 2
     signal 9 w2
     finish w2
     wait_until has_said w0 '^trainer: lost: worker 2 '
     start_worker 2
-    wait_until has_said w0 '^trainer: joined: worker 2 .*, from its step ([2-9]|1[0-9])'
+    wait_until has_said w0 '^trainer: joined: worker 2 .*, from its step ([2-9]|[1-9][0-9]+)'
     signal TERM w2
     ends 0 w2 w0 w1
     says w2 '^trainer: left, as it was asked to$'
