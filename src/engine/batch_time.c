@@ -3,6 +3,7 @@
  * here has replica, store and stream as in training, of which nothing remains. */
 #include "batch_time.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "../base/finite.h"
@@ -12,7 +13,7 @@
 #include "replica.h"
 
 enum { WARM_BATCHES = 2, LEAST_BATCHES = 3, MOST_BATCHES = 500 };
-static const double seconds_of_batches = 0.5;
+static const double seconds_of_batches = 0.5, rest_most_s = 0.1;
 
 struct rehearsal {
     const struct batch_work *work;
@@ -64,17 +65,21 @@ static int step_weights(struct rehearsal *r) {
 }
 
 static int take_batches(struct rehearsal *r) {
-    const struct world *world = r->work->world;
+    struct world *world = r->work->world;
+    const double factor = fmax(r->work->slowness, 1.0);
     double end = 0.0;
     for (long number = 0; r->batches < LEAST_BATCHES || (r->batches < MOST_BATCHES && world_now(world) < end);
          number++) {
         if (number == WARM_BATCHES) end = world_now(world) + seconds_of_batches;
         if (world_interrupted())
             return error_set(&r->error, ERROR_INTERRUPTED, "interrupted while devices were measured");
-        RETURN_IF(build_batch(r, number));
         const double began = world_now(world);
+        RETURN_IF(build_batch(r, number));
+        const double built = world_now(world);
         RETURN_IF(compute_batch(r));
-        if (number >= WARM_BATCHES) r->seconds[r->batches++] = world_now(world) - began;
+        const double took = world_now(world) - built, input = r->work->with_input ? built - began : 0.0;
+        if (factor > 1.0) world_sleep(world, fmin(took * (factor - 1.0), rest_most_s));
+        if (number >= WARM_BATCHES) r->seconds[r->batches++] = input + took * factor;
         RETURN_IF(step_weights(r));
     }
     return OK;

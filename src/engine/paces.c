@@ -1,6 +1,6 @@
 /* See paces.h. A batch of half the size takes more than half the time, so one measurement at even shares is
- * not enough: the next ones are at the shares that were found, and the best of all that were measured is
- * taken. */
+ * not enough: the next ones are at the shares that were found so far. Each has noise; the shares are those of
+ * the lines through all of them. */
 #include "paces.h"
 
 #include <math.h>
@@ -8,8 +8,6 @@
 #include "../base/memory.h"
 #include "../device/groups.h"
 #include "shares.h"
-
-enum { PASSES = 4 };
 
 /* A worker that is measured beside the others. */
 struct measured {
@@ -44,6 +42,7 @@ static int measure(struct measured *m) {
     struct network_settings settings = *work->network;
     m->batch = work->batch;
     m->batch.network = &m->network;
+    m->batch.slowness = work->slowness ? work->slowness[m->worker] : 0.0;
     settings.batch = m->size / m->batch.microbatches;
     RETURN_IF(network_open(&m->network, &settings, &m->error));
     if (work->groups) RETURN_IF(open_group(m));
@@ -53,8 +52,7 @@ static int measure(struct measured *m) {
 
 static void measure_body(void *argument) {
     struct measured *m = argument;
-    const double slowness = m->work->slowness ? m->work->slowness[m->worker] : 1.0;
-    if (measure(m) == OK) m->seconds *= slowness;
+    measure(m);               /* an error is m->error */
     if (m->abandoned) return; /* a device that hangs may still use what it was given */
     network_close(&m->network);
     memory_free(m->devices);
@@ -81,15 +79,21 @@ static int measure_all(struct measured *m, int workers, bool *abandoned, struct 
 
 /* --- what is made of them --- */
 
-/* At least half of the time goes with the size: what is measured has noise, and two sizes may be near each
+/* At least half of the time goes with the size: what is measured has noise, and sizes may be near each
  * other. */
 struct pace paces_line(const struct measurements *m) {
-    const double mean = m->seconds[1] / m->count[1], apart = m->count[1] - m->count[0];
-    double each = mean;
-    if (m->count[0] > 0.0 && fabs(apart) > 0.0) each = (m->seconds[1] - m->seconds[0]) / apart;
-    if (!(each >= mean / 2.0)) each = mean / 2.0;
-    if (each > mean) each = mean;
-    return (struct pace){(mean - each) * m->count[1], each};
+    double count = 0.0, seconds = 0.0, along = 0.0, apart = 0.0;
+    for (int i = 0; i < m->passes; i++) {
+        count += m->count[i] / m->passes;
+        seconds += m->seconds[i] / m->passes;
+    }
+    for (int i = 0; i < m->passes; i++) {
+        along += (m->count[i] - count) * (m->seconds[i] - seconds);
+        apart += (m->count[i] - count) * (m->count[i] - count);
+    }
+    const double mean = seconds / count;
+    const double each = apart > 0.0 ? fmin(fmax(along / apart, mean / 2.0), mean) : mean;
+    return (struct pace){seconds - each * count, each};
 }
 
 /* A clock that stands still has measured nothing. */
@@ -131,36 +135,28 @@ struct settling {
     int *tried;
 };
 
-/* *slowest: seconds of a round with the sizes that are tried: those of the slowest. */
-static int pass(const struct paces_work *work, struct settling *s, double *slowest, bool *abandoned,
-                struct error *error) {
+static int pass(const struct paces_work *work, struct settling *s, bool *abandoned, struct error *error) {
     for (int w = 0; w < work->workers; w++)
         s->m[w] = (struct measured){.work = work, .worker = w, .size = s->tried[w]};
     RETURN_IF(measure_all(s->m, work->workers, abandoned, error));
-    *slowest = 0.0;
     for (int w = 0; w < work->workers; w++) {
         struct measurements *measurements = &s->measurements[w];
-        measurements->count[0] = measurements->count[1];
-        measurements->seconds[0] = measurements->seconds[1];
-        measurements->count[1] = (double)s->tried[w];
-        measurements->seconds[1] = s->m[w].seconds;
+        measurements->count[measurements->passes] = (double)s->tried[w];
+        measurements->seconds[measurements->passes++] = s->m[w].seconds;
         s->paces[w] = paces_line(measurements);
-        *slowest = fmax(*slowest, s->m[w].seconds);
     }
     return OK;
 }
 
 static int settle(const struct paces_work *work, struct settling *s, int *sizes, bool *abandoned,
                   struct error *error) {
-    double least = INFINITY, slowest;
-    for (int w = 0; w < work->workers; w++) sizes[w] = s->tried[w] = work->size;
-    for (int i = 0; i < PASSES; i++) {
-        RETURN_IF(pass(work, s, &slowest, abandoned, error));
-        for (int w = 0; slowest < least && w < work->workers; w++) sizes[w] = s->tried[w];
-        least = fmin(least, slowest);
+    for (int w = 0; w < work->workers; w++) s->tried[w] = work->size;
+    for (int i = 0; i < PACES_PASSES; i++) {
+        RETURN_IF(pass(work, s, abandoned, error));
         RETURN_IF(paces_cut(s->paces, work->workers, NULL, work->workers * work->size,
                             work->batch.microbatches, s->tried, error));
     }
+    for (int w = 0; w < work->workers; w++) sizes[w] = s->tried[w];
     return OK;
 }
 
@@ -168,10 +164,9 @@ static int settle(const struct paces_work *work, struct settling *s, int *sizes,
 static int measure_twice(const struct paces_work *work, struct settling *s, struct pace *paces,
                          bool *abandoned, struct error *error) {
     const int parts = work->batch.microbatches, half = work->size / parts / 2 * parts;
-    double slowest;
     for (int i = half > 0 ? 0 : 1; i < 2; i++) {
         for (int w = 0; w < work->workers; w++) s->tried[w] = i == 0 ? half : work->size;
-        RETURN_IF(pass(work, s, &slowest, abandoned, error));
+        RETURN_IF(pass(work, s, abandoned, error));
     }
     for (int w = 0; w < work->workers; w++) paces[w] = s->paces[w];
     return OK;

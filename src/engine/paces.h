@@ -31,9 +31,11 @@ int paces_measure(const struct paces_work *work, struct pace *paces, bool *aband
 int paces_cut(const struct pace *paces, int workers, const bool *there, int total, int microbatches,
               int *sizes, struct error *error);
 
-/* The line through two measurements, of `count` examples each; the first one may be missing: 0. */
+/* The line that is nearest to all measurements, of `count` examples each. */
+enum { PACES_PASSES = 4 };
 struct measurements {
-    double count[2], seconds[2];
+    int passes;
+    double count[PACES_PASSES], seconds[PACES_PASSES];
 };
 struct pace paces_line(const struct measurements *measurements);
 

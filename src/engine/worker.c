@@ -37,8 +37,21 @@ static int inject_fault(struct worker *worker, long step) {
     return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
 }
 
+/* It sleeps as long as it does on average: a step that other programs hold up is not held up factor times as
+ * long. What it owes then, as the step or a sleep took another time, it makes up for in the next ones. */
+static void take_longer(struct worker *worker, double took_s, double factor) {
+    enum { STEPS = 8 };
+    struct world *world = worker->training->settings.world;
+    struct slowed *slow = &worker->slowed;
+    const double more_s = took_s * (factor - 1.0), began_s = world_now(world);
+    slow->mean_s += slow->mean_s > 0.0 ? (more_s - slow->mean_s) / STEPS : more_s;
+    slow->owed_s += more_s;
+    world_sleep(world, fmax(slow->mean_s + (slow->owed_s - slow->mean_s) / STEPS, 0.0));
+    slow->owed_s -= world_now(world) - began_s;
+}
+
 /* A step computes for as long as it is to take: in a simulated run of virtual time, else as much longer as
- * --slow asks for. A real sleep is some time longer than was asked for, which the next one is shorter. */
+ * --slow asks for. */
 static void take_time(struct worker *worker, double began_s, long step) {
     const struct training_settings *settings = &worker->training->settings;
     const double factor = settings->slowness ? settings->slowness[worker->index] : 1.0;
@@ -49,12 +62,7 @@ static void take_time(struct worker *worker, double began_s, long step) {
                     factor * parts * step_time_of(&settings->step_time, worker->index, step));
         return;
     }
-    if (factor <= 1.0) return;
-    const double now = world_now(settings->world);
-    const double wanted_s = (now - began_s) * (factor - 1.0) - worker->overslept_s;
-    worker->overslept_s = -wanted_s;
-    if (wanted_s > 0.0) world_sleep(settings->world, wanted_s);
-    if (wanted_s > 0.0) worker->overslept_s = world_now(settings->world) - now - wanted_s;
+    if (factor > 1.0) take_longer(worker, world_now(settings->world) - began_s, factor);
 }
 
 /* A step on its way through the loop. */

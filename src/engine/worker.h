@@ -13,6 +13,12 @@ struct unheard {
     struct log_row row;
 };
 
+/* Of a worker that is slow by wish (--slow). */
+struct slowed {
+    double mean_s; /* by which its steps are to be longer */
+    double owed_s; /* by which they were not yet */
+};
+
 struct worker {
     struct training *training;
     int index;
@@ -25,8 +31,8 @@ struct worker {
     _Atomic long pauses; /* segments it has finished, or that were over before it came */
     int hopeless_steps;  /* in a row */
     bool by_itself;      /* at what concerns nobody else, its input or its computation, or it failed there */
-    double overslept_s;  /* where it is slow by wish */
-    bool owes_pull;      /* it has pushed since */
+    struct slowed slowed;
+    bool owes_pull; /* it has pushed since */
     _Atomic bool lost;
     bool left;         /* it was not lost but has left; written before `lost` */
     bool opened;       /* it has what it computes with */

@@ -70,18 +70,25 @@ static int settle_here(struct run *run, const double *slowness, struct error *er
     struct paces_work work =
         setup_paces_work(&run->setup, run->world, true, run->site.groups, &run->network_settings);
     work.slowness = slowness;
+    work.batch.with_input = run->site.prefetch == 0;
     progress_say(&run->progress, "--share=auto: measuring the workers");
     return paces_settle(&work, run->sizes, &run->training.abandoned, error);
 }
 
-/* As they were measured in their processes. */
-static int settle_elsewhere(struct run *run, const double *slowness, const bool *there, struct error *error) {
+/* Before it is slowed down: as it was measured in its process, or as long as a simulated step takes. */
+static struct pace pace_of(const struct run *run, int worker) {
+    struct pace pace = {0.0, run->step_time.mean_s / run->setup.config.batch};
+    if (run->crew.pace) run->crew.pace(run->members, worker, &pace);
+    return pace;
+}
+
+static int settle_known(struct run *run, const double *slowness, const bool *there, struct error *error) {
     const struct config *config = &run->setup.config;
     struct pace *paces = NULL;
     RETURN_IF(memory_array(&paces, run->workers, "the workers' paces", error));
     for (int w = 0; w < run->workers; w++) {
         if (!there[w]) continue;
-        run->crew.pace(run->members, w, &paces[w]);
+        paces[w] = pace_of(run, w);
         paces[w].constant_s *= slowness[w];
         paces[w].each_s *= slowness[w];
     }
@@ -97,8 +104,8 @@ static int settle(struct run *run, const bool *there, struct error *error) {
     RETURN_IF(memory_array(&slowness, run->workers, "the workers' slowness", error));
     int code = find_slowness(run, slowness, error);
     if (code == OK)
-        code = run->crew.pace ? settle_elsewhere(run, slowness, there, error)
-                              : settle_here(run, slowness, error);
+        code = run->crew.pace || run->step_time.mean_s > 0.0 ? settle_known(run, slowness, there, error)
+                                                             : settle_here(run, slowness, error);
     memory_free(slowness);
     return code;
 }

@@ -33,9 +33,6 @@ int setup_check_simulated(const struct config *config, struct step_time *step_ti
     step_time->seed = (uint64_t)config->seed;
     if (step_time->mean_s <= 0.0) return OK;
     RETURN_IF(check_longest(config, step_time, error));
-    if (strcmp(config->share, "auto") == 0)
-        return refuse(config, "--share=auto, which measures the workers",
-                      "even or weights, as in --share=3,1", error);
     if (strcmp(config->place, "auto") == 0)
         return refuse(config, "--place=auto, which measures the devices",
                       "which layers lie where, as in --place='conv*=cpu:0,dense*=cpu:1'", error);

@@ -127,18 +127,22 @@ static void check_many(void) {
     }
 }
 
-/* Two workers with a constant and a part for each example: 1 + n and 4 + 4n take as long for 160.6 and 39.4.
- * A part that is too small, as noise makes it, is half of the time; and a clock that stands still is even. */
+/* Two workers with a constant and a part for each example: 1 + n and 4 + 4n take as long for 160.6 and 39.4,
+ * also where four measurements are one too long and one too short. A part that is too small, as noise makes
+ * it, is half of the time; and a clock that stands still is even. */
 static void check_paces(void) {
     static const struct {
         struct measurements measured[2];
         int sizes[2];
-    } rows[] = {{{{{50, 100}, {51, 101}}, {{50, 100}, {204, 404}}}, {161, 39}},
-                {{{{0, 100}, {0, 1}}, {{0, 100}, {0, 4}}}, {160, 40}},
-                {{{{100, 100}, {2, 1}}, {{100, 100}, {9, 4}}}, {160, 40}},
-                {{{{50, 100}, {2, 2}}, {{50, 100}, {2, 2}}}, {100, 100}},
-                {{{{50, 100}, {1, 2}}, {{50, 100}, {8, 4}}}, {150, 50}},
-                {{{{50, 100}, {0, 0}}, {{50, 100}, {0, 0}}}, {100, 100}}};
+    } rows[] = {
+        {{{2, {50, 100}, {51, 101}}, {2, {50, 100}, {204, 404}}}, {161, 39}},
+        {{{4, {100, 150, 170, 180}, {101, 152, 169, 182}}, {4, {100, 50, 30, 20}, {404, 204, 124, 84}}},
+         {161, 39}},
+        {{{1, {100}, {1}}, {1, {100}, {4}}}, {160, 40}},
+        {{{2, {100, 100}, {2, 1}}, {2, {100, 100}, {8, 4}}}, {160, 40}},
+        {{{2, {50, 100}, {2, 2}}, {2, {50, 100}, {2, 2}}}, {100, 100}},
+        {{{2, {50, 100}, {1, 2}}, {2, {50, 100}, {8, 4}}}, {183, 17}},
+        {{{2, {50, 100}, {0, 0}}, {2, {50, 100}, {0, 0}}}, {100, 100}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct error error = {0};
         struct pace paces[2];

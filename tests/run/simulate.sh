@@ -46,6 +46,7 @@ cmp -s seed1/steps.csv spread/steps.csv && fail "a spread changes nothing"
 
 simulated --simulate=10s --slow=cpu:3=4x --epochs=1 --checkpoint-every=0 --outputs=csv,report --out=slow
 simulated --simulate=20ms --slow=cpu:3=4x --share=4,4,4,1 --out=shares
+simulated --simulate=20ms --devices=cpu:0,cpu:1 --slow=cpu:1=4x --batch=20 --epochs=1 --share=auto --out=auto
 simulated --simulate=20ms --devices=cpu:0 --epochs=1 --out=single
 simulated --simulate=20ms --slow=cpu:3=4x --epochs=1 --strategy=easgd --out=free
 cat >look.py <<'PYTHON'
@@ -80,6 +81,12 @@ assert " examples/s of virtual time, computing takes " in page
 assert {(r["examples"], r["compute_ms"]) for r in rows("shares")} == {
     (40, 25), (39, 24.375), (10, 25)}, [r["compute_ms"] for r in rows("shares")][:8]
 assert json.load(open("single/summary.json"))["threads"] == 1
+
+# Shares by the speeds, which are known: nobody waits but in the last round, 1000 and 250 examples/s are 1250.
+auto = rows("auto")
+assert json.load(open("auto/summary.json"))["share"] == "32,8"
+assert {(r["worker"], r["examples"], r["compute_ms"]) for r in auto[:-2]} == {(0, 32, 32), (1, 8, 32)}, auto[:4]
+assert all(r["wait_ms"] == 0 for r in auto[:-2]), [r["wait_ms"] for r in auto]
 
 # Nobody waits for it: while it takes one step, the others take four.
 steps = [0] * 4
@@ -165,8 +172,6 @@ step="a step takes 20 ms of virtual time in the mean, with a deviation of 50 %"
 refused 2 '--simulate: "20", expected the time of a step from 1us to 1000s' --simulate=20
 refused 2 '--simulate: "20ms,spread=1", expected' --simulate=20ms,spread=1
 refused 2 '--simulate: "20ms:spread=x", expected spread from 0 to 10' --simulate=20ms:spread=x
-refused 2 'found --share=auto, which measures .* expected even' --simulate=20ms $four --share=auto
-refused 2 'found --share=auto, which measures .* expected even' bench --simulate=20ms $four --share=auto
 refused 2 'found --place=auto, which measures .* expected which layers' --simulate=20ms --model=cnn \
     --devices='(cpu:0+cpu:1)' --place=auto
 refused 2 'found --explain, which measures .* expected one' --simulate=20ms --explain
