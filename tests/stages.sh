@@ -120,6 +120,7 @@ measuring_programs() {
         bench/cluster.py --rounds 1 --epochs 1 --strategies sync $mlp --way "1 ps, TCP" &&
         bench/compressors.py --model mlp --dataset mnist:take=2000 --epochs 1 --compressors none,bf16 &&
         bench/network.py --part latency --rounds 1 &&
+        bench/shares.py --rounds 1 --models mlp &&
         bench/disturbed.py --epochs 1 --out "$logs/disturbed"
 }
 
