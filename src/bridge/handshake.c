@@ -5,10 +5,10 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/rng.h"
-#include "../base/text.h"
 #include "followers.h"
 #include "guests.h"
 #include "joins.h"
+#include "probe.h"
 #include "upgrade.h"
 
 enum { BEATS_A_LOOK = 8 };
@@ -184,42 +184,6 @@ static int tell_settings(const struct host *host, struct endpoint *endpoint, uin
     return frame_write(endpoint, FRAME_CONFIG, session, &piece, 1, 0.0, error);
 }
 
-static bool is_probe(struct endpoint *endpoint) {
-    uint8_t bytes[FRAME_HEADER_BYTES];
-    struct frame_header header;
-    struct error ignored = {0};
-    return endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) == sizeof bytes &&
-           frame_unpack_header(&header, bytes, 0, "", &ignored) == OK && header.type == FRAME_PROBE;
-}
-
-/* What this host is; to who may know it also how far it is. */
-static void describe_host(const struct host *host, bool trusted, char *out, size_t bytes) {
-    const struct cluster *cluster = host->settings.cluster;
-    struct text text = text_into(out, bytes);
-    const long step = atomic_load(&host->step), epoch = atomic_load(&host->epoch);
-    text_add(&text, "%s", cluster_server(cluster));
-    if (trusted) text_add(&text, " %d of %d", cluster->task, cluster->ps.count);
-    if (!host->full)
-        text_add(&text, ", %s", trusted && host->waits_for[0] ? host->waits_for : "waiting for others");
-    else if (!trusted || step == 0)
-        text_add(&text, ", training");
-    else
-        text_add(&text, ", training: epoch %ld of %d, step %ld", epoch, host->settings.config->epochs, step);
-}
-
-static void answer_probe(const struct host *host, struct guest *guest) {
-    struct frame_header header;
-    struct error ignored = {0};
-    char words[LAST_WORDS_BYTES];
-    frame_read_header(guest->endpoint, "a probe", 0, &header, 0.0, &ignored);
-    describe_host(host->trains ? host->trains : host, guest_is_trusted(host, guest->endpoint), words,
-                  sizeof words);
-    const struct piece piece = {words, strlen(words)};
-    frame_write(guest->endpoint, FRAME_STATUS, 0, &piece, 1, 0.0, &ignored);
-    guest->leaving = true;
-    guest->since_s = world_now(host->settings.world);
-}
-
 static int check_link(const struct host *host, const struct endpoint *endpoint, struct error *error) {
     if (!host->settings.cluster->shm_alone || endpoint_shares_memory(endpoint)) return OK;
     return error_set(error, ERROR_PEER, "%s came over TCP, %s has --link=shm", endpoint_name(endpoint),
@@ -249,8 +213,8 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
     struct error why = {0};
     uint32_t flags = 0, offers = 0;
     const char *name = endpoint_name(endpoint);
-    if (is_probe(endpoint)) {
-        answer_probe(host, guest);
+    if (probe_is_next(endpoint)) {
+        probe_answer(host, guest);
         return OK;
     }
     int code = read_hello(endpoint, hello, &offers, &why);

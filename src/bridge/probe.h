@@ -1,8 +1,8 @@
-/* Asks a host how it is, without taking part: readiness and liveness for whoever runs clusters. */
+/* How a host is, asked by one who takes no part: readiness and liveness for whoever runs clusters. */
 #ifndef TRAINER_BRIDGE_PROBE_H
 #define TRAINER_BRIDGE_PROBE_H
 
-#include "terms.h"
+#include "host.h"
 
 enum { PROBE_BYTES = LAST_WORDS_BYTES + 1 };
 
@@ -11,5 +11,10 @@ enum { PROBE_BYTES = LAST_WORDS_BYTES + 1 };
  * less, or nothing; those of endpoint_connect. */
 int probe_host(struct world *world, const char *address, double timeout_s, char words[PROBE_BYTES],
                struct error *error);
+
+/* At the host. What this guest has said is the question. */
+bool probe_is_next(struct endpoint *endpoint);
+/* Then: takes it, and answers; one who does not hold the key is told less. The guest is to leave. */
+void probe_answer(const struct host *host, struct guest *guest);
 
 #endif
