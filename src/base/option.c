@@ -117,7 +117,11 @@ static bool takes_number(const struct option *row) {
 
 /* Whether `text`, which is no setting's name, may be meant as the value of this one. */
 static bool may_be_value(const struct option *row, const char *text) {
-    if (row->type != OPTION_CHOICE) return isdigit((unsigned char)text[0]) && takes_number(row);
+    if (row->type != OPTION_CHOICE) {
+        const double number = atof(text);
+        const bool fits = row->least >= row->most || (number >= row->least && number <= row->most);
+        return isdigit((unsigned char)text[0]) && takes_number(row) && fits;
+    }
     for (const char *choice = row->choices; choice != NULL; choice = strchr(choice, '|')) {
         if (*choice == '|') choice++;
         if (strcspn(choice, "|") == strlen(text) && strncmp(choice, text, strlen(text)) == 0) return true;
@@ -150,7 +154,7 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     if (habit_instead("setting", name, NULL, meant, sizeof meant) != NULL && option_find(rows, meant) != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
                          meant);
-    const char *path = file_is_folder(name) ? "dir" : file_exists(name) ? "file" : NULL;
+    const char *path = file_is_folder(name) ? "dir" : file_exists(name) || strchr(name, '/') ? "file" : NULL;
     if (value == NULL && path != NULL && option_find(rows, path) != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s=%s\"?", owner,
                          name, path, name);

@@ -275,6 +275,8 @@ done <<'TABLE'
 2|csv: unknown setting "fiel"; did you mean "file"|--dataset=csv:fiel=two.csv
 2|csv: unknown setting "two.csv"; did you mean "file=two.csv"|--dataset=csv:two.csv
 2|pictures: unknown setting "data"; did you mean "dir=data"|--dataset=pictures:data
+2|csv: unknown setting "no/such.csv"; did you mean "file=no/such.csv"|--dataset=csv:no/such.csv
+2|step: unknown setting "10"; its settings are |--schedule=step:10
 2|dataset "two.csv": unknown; did you mean --dataset=csv:file=two.csv|--dataset=two.csv
 2|dataset "data": unknown; did you mean --dataset=pictures:dir=data|--dataset=data
 2|model "net.txt": unknown; did you mean --model=layers:net.txt|--model=net.txt
