@@ -79,9 +79,9 @@ apart="project/zlib_header project/install project/install_missing project/demo 
 plain=(CC=clang LDFLAGS=-fuse-ld=lld WERROR=1 ONEDNN=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 UCX=0 CUDA=0
     MARCH=)
 clang_build() { TEST_WITHOUT="${apart/project\/cuda /}" make "$jobs" B=build/clang "${plain[@]}" tests; }
-# The program alone, and scripts. What is compiled without optimization shows the same in half the time.
+# The program alone, and scripts.
 clang_scripts() { # scripts...
-    make "$jobs" B=build/clang "${plain[@]}" OPTIMIZE=-O0 build/clang/trainer &&
+    make "$jobs" B=build/clang "${plain[@]}" build/clang/trainer &&
         tests/runner build/clang build/clang/trainer "$@"
 }
 
