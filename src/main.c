@@ -141,17 +141,27 @@ static enum help wanted_help(int count, char **words) {
     return HELP_NONE;
 }
 
+/* Of --help=NAME; NULL: nothing is named. */
+static const char *help_topic(int count, char **words) {
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
+        if (strncmp(words[i], "--help=", 7) == 0 && strcmp(words[i] + 7, "all") != 0) return words[i] + 7;
+    return NULL;
+}
+
 static int run_words(int count, char **words, struct error *error) {
     const bool has_verb = count > 0 && words[0][0] != '-';
     const char *verb = has_verb ? words[0] : "train";
     const enum help help = wanted_help(count, words);
+    const char *topic = help_topic(count, words);
+    if (topic != NULL) return help_print_about(has_verb ? command_find(verb) : NULL, topic, error);
     if (!has_verb && help != HELP_NONE) return help_print_program(help == HELP_ALL, error);
-    if (count > 0 && strncmp(words[0], "--help=", 7) == 0) return help_print_about(words[0] + 7, error);
     if (count > 0 && strcmp(words[0], "--version") == 0) {
         print_version();
         return OK;
     }
     const struct command *command = command_find(verb);
+    struct error ignored = {0}; /* `trainer ssp --help` */
+    if (command == NULL && help != HELP_NONE && help_print_about(NULL, verb, &ignored) == OK) return OK;
     if (command == NULL) return command_unknown(verb, error);
     if (help != HELP_NONE) return help_print_command(command, help == HELP_ALL, error);
     return run_command(command, has_verb ? count - 1 : count, has_verb ? words + 1 : words, error);

@@ -204,24 +204,35 @@ static int unknown_name(const char *name, struct error *error) {
                      nearest ? ")" : "");
 }
 
-/* An option of train, which has most of them, alone. */
-static bool print_option(const char *name) {
-    const struct command *train = command_find("train");
-    const struct option *row = train != NULL ? option_find(train->plugin.options, name) : NULL;
-    if (row == NULL || option_is_absent(row)) return false;
+static const struct option *option_of(const struct command *command, const char *name) {
+    const struct option *row = command ? option_find(command->plugin.options, name) : NULL;
+    if (row == NULL && command) row = option_find(command->shared_options, name);
+    return row == NULL || option_is_absent(row) ? NULL : row;
+}
+
+/* An option alone: of this command, of train, which has most of them, or of the first that has one. */
+static bool print_option(const struct command *command, const char *name) {
+    const struct option *row = option_of(command, name);
     const struct page page = page_on(stdout);
+    if (row == NULL) row = option_of(command_find("train"), name);
+    for (size_t i = 0; row == NULL && commands[i] != NULL; i++) {
+        row = option_of(commands[i], name);
+        if (row != NULL) printf("trainer %s:\n", commands[i]->plugin.name);
+    }
+    if (row == NULL) return false;
     struct option rows[] = {*row, {0}};
     rows[0].group = NULL;
     option_help(&page, rows, "--", true);
     return true;
 }
 
-int help_print_about(const char *name, struct error *error) {
+int help_print_about(const struct command *of, const char *name, struct error *error) {
     const struct command *command = command_find(name), *list = command_find("list");
     if (strcmp(name, "all") == 0) return help_print_program(true, error);
     struct error why = {0};
+    if (of != NULL && print_option(of, name)) return OK;
     if (command == NULL && list != NULL && list->run(NULL, &name, 1, &why) == OK) return OK;
-    if (command == NULL && print_option(name)) return OK;
+    if (command == NULL && print_option(NULL, name)) return OK;
     if (command == NULL) return unknown_name(name, error);
     return help_print_command(command, false, error);
 }
@@ -231,7 +242,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
     if (argument_count == 0) return help_print_program(false, error);
     for (int i = 0; i < argument_count; i++) {
         if (i > 0) printf("\n");
-        RETURN_IF(help_print_about(arguments[i], error));
+        RETURN_IF(help_print_about(NULL, arguments[i], error));
     }
     return OK;
 }

@@ -33,6 +33,11 @@ good '^usage: trainer train ' train --help
 good '^usage: trainer train ' help train
 good '^  --shard-by=' help shard-by
 good '^  --shard-by=' --help=all
+good '^  --simulate=TIME ' bench --help=simulate
+good '^  --batch=N ' --batch=x --help=batch
+good '^  --vary=NAME=VALUES ' sweep --help=vary
+good '^trainer sweep:$' help vary
+good '^strategy ssp: ' ssp --help
 good '^  --shard-by=' train --batch=0 --help=all
 good '^  --batch=N ' train --batch=0 --help
 good '^usage: trainer list ' list -h
