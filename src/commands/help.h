@@ -25,8 +25,8 @@ int command_rows(const struct command *command, struct option **rows, struct err
 int help_print_program(bool all, struct error *error);
 int help_print_command(const struct command *command, bool all, struct error *error);
 
-/* `--help=NAME` and `help NAME`: a command, "all", whatever `list` knows, or an option. of: whose options come
- * first; NULL: nobody's. */
+/* `--help=NAME` and `help NAME`: a command, "all", whatever `list` knows, or an option. of: whose options
+ * come first; NULL: nobody's. */
 int help_print_about(const struct command *of, const char *name, struct error *error);
 
 #endif
