@@ -38,13 +38,14 @@ static int inject_fault(struct worker *worker, long step) {
 }
 
 /* It sleeps as long as it does on average: a step that other programs hold up is not held up factor times as
- * long. What it owes then, as the step or a sleep took another time, it makes up for in the next ones. */
+ * long. What it owes then, as the step or a sleep took another time, it makes up for in the next ones. The
+ * first step, in which much is done for all, is not in the average. */
 static void take_longer(struct worker *worker, double took_s, double factor) {
     enum { STEPS = 8 };
     struct world *world = worker->training->settings.world;
     struct slowed *slow = &worker->slowed;
     const double more_s = took_s * (factor - 1.0), began_s = world_now(world);
-    slow->mean_s += slow->mean_s > 0.0 ? (more_s - slow->mean_s) / STEPS : more_s;
+    slow->mean_s = slow->steps++ < 2 ? more_s : slow->mean_s + (more_s - slow->mean_s) / STEPS;
     slow->owed_s += more_s;
     world_sleep(world, fmax(slow->mean_s + (slow->owed_s - slow->mean_s) / STEPS, 0.0));
     slow->owed_s -= world_now(world) - began_s;

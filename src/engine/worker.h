@@ -17,6 +17,7 @@ struct unheard {
 struct slowed {
     double mean_s; /* by which its steps are to be longer */
     double owed_s; /* by which they were not yet */
+    long steps;
 };
 
 struct worker {
