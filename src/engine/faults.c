@@ -1,6 +1,7 @@
 /* Parses the faults and looks them up. See faults.h. */
 #include "faults.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,4 +142,13 @@ double faults_factor(const struct faults *faults, const char *device) {
     for (int i = 0; i < faults->slow_count; i++)
         if (groups_name_has(device, faults->slow[i].device)) return faults->slow[i].factor;
     return 1.0;
+}
+
+void slowed_sleep(struct slowed *slowed, struct world *world, double took_s, double factor) {
+    enum { STEPS = 8 };
+    const double more_s = took_s * (factor - 1.0), began_s = world_now(world);
+    slowed->mean_s = slowed->steps++ < 2 ? more_s : slowed->mean_s + (more_s - slowed->mean_s) / STEPS;
+    slowed->owed_s += more_s;
+    world_sleep(world, fmax(slowed->mean_s + (slowed->owed_s - slowed->mean_s) / STEPS, 0.0));
+    slowed->owed_s -= world_now(world) - began_s;
 }

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include "../base/error.h"
+#include "../world/world.h"
 
 enum fault_kind { FAULT_NONE, FAULT_FAIL, FAULT_STALL };
 enum { FAULTS = 16 };
@@ -52,5 +53,16 @@ int faults_check(const struct faults *faults, const char *const *devices, int wo
 enum fault_kind faults_at(const struct faults *faults, int worker, long step);
 bool faults_hold(const struct faults *faults, int server);
 double faults_factor(const struct faults *faults, const char *device);
+
+/* Of a worker that is slow: by how much its steps are to be longer, on average, and by how much they were not
+ * yet. */
+struct slowed {
+    double mean_s, owed_s;
+    long steps;
+};
+/* After a step that has taken so long: sleeps until it has taken `factor` times as long, on average. A step
+ * that other programs hold up is not held up factor times as long: what is owed then, or was slept too long,
+ * is made up for in the next steps. The first step, in which much is done for all, is not in the average. */
+void slowed_sleep(struct slowed *slowed, struct world *world, double took_s, double factor);
 
 #endif

@@ -37,20 +37,6 @@ static int inject_fault(struct worker *worker, long step) {
     return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
 }
 
-/* It sleeps as long as it does on average: a step that other programs hold up is not held up factor times as
- * long. What it owes then, as the step or a sleep took another time, it makes up for in the next ones. The
- * first step, in which much is done for all, is not in the average. */
-static void take_longer(struct worker *worker, double took_s, double factor) {
-    enum { STEPS = 8 };
-    struct world *world = worker->training->settings.world;
-    struct slowed *slow = &worker->slowed;
-    const double more_s = took_s * (factor - 1.0), began_s = world_now(world);
-    slow->mean_s = slow->steps++ < 2 ? more_s : slow->mean_s + (more_s - slow->mean_s) / STEPS;
-    slow->owed_s += more_s;
-    world_sleep(world, fmax(slow->mean_s + (slow->owed_s - slow->mean_s) / STEPS, 0.0));
-    slow->owed_s -= world_now(world) - began_s;
-}
-
 /* A step computes for as long as it is to take: in a simulated run of virtual time, else as much longer as
  * --slow asks for. */
 static void take_time(struct worker *worker, double began_s, long step) {
@@ -63,7 +49,8 @@ static void take_time(struct worker *worker, double began_s, long step) {
                     factor * parts * step_time_of(&settings->step_time, worker->index, step));
         return;
     }
-    if (factor > 1.0) take_longer(worker, world_now(settings->world) - began_s, factor);
+    if (factor > 1.0)
+        slowed_sleep(&worker->slowed, settings->world, world_now(settings->world) - began_s, factor);
 }
 
 /* A step on its way through the loop. */

@@ -13,13 +13,6 @@ struct unheard {
     struct log_row row;
 };
 
-/* Of a worker that is slow by wish (--slow). */
-struct slowed {
-    double mean_s; /* by which its steps are to be longer */
-    double owed_s; /* by which they were not yet */
-    long steps;
-};
-
 struct worker {
     struct training *training;
     int index;
