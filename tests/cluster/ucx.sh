@@ -45,8 +45,8 @@ if [ -n "$reason" ]; then
 fi
 
 # Whatever listens in this process, UCX's ports too, listens at a loopback address.
-listens_at_loopback() { # name, how many there are at least
-    python3 - "$(pid_of "$1")" "$2" <<'PYTHON'
+listens_at_loopback() { # name, how many there are at least, and at most
+    python3 - "$(pid_of "$1")" "$2" "$3" <<'PYTHON'
 import os, sys
 fds = f"/proc/{sys.argv[1]}/fd"
 mine = set()
@@ -61,23 +61,24 @@ for file in ("tcp", "tcp6"):
         columns = row.split()
         if columns[3] == "0A" and f"socket:[{columns[9]}]" in mine:
             found.append(columns[1])
-if len(found) < int(sys.argv[2]) or not all(address.split(":")[0].endswith("7F") for address in found):
+at_loopback = all(address.split(":")[0].endswith("7F") for address in found)
+if not int(sys.argv[2]) <= len(found) <= int(sys.argv[3]) or not at_loopback:
     sys.exit(f"listens at {found}")
 PYTHON
 }
 
-least=1
+listeners='1 1' # its own
 for transport in '' tcp; do # UCX's own shared memory, without ports; its TCP
     hosts="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$worker_port,127.0.0.1:$((worker_port + 1)) \
         --link=ucx"
-    if [ -n "$transport" ]; then export UCX_TLS=$transport least=2; fi
+    if [ -n "$transport" ]; then export UCX_TLS=$transport listeners='2 99'; fi
     for victim in w1 ps; do
         rm -rf run
         start ps "$TRAINER" --job=ps --task=0 $hosts $endless --out=run
         start_worker 0 --timeout=$timeout
         start_worker 1 --timeout=$timeout
         wait_until is_training
-        listens_at_loopback ps $least >out 2>&1 || fail "ucx $transport: $(cat out)"
+        listens_at_loopback ps $listeners >out 2>&1 || fail "ucx $transport: $(cat out)"
         [ "$victim" = ps ] && left='w0 w1' || left='ps w0'
         signal 9 $victim
         ends 137 $victim
@@ -150,7 +151,8 @@ tail -n 1 err | grep -q 'is not an address of this machine alone: expected --sec
 
 # --- who is ready before the connection has gone over is not held for ready: each start is another order ---
 for i in 1 2 3 4 5 6; do
-    new_cluster 0 3
+    new_cluster 0 3 # every other one without shared memory
+    case $hosts in *--no-shared-memory*) export UCX_TLS=tcp ;; *) unset UCX_TLS ;; esac
     for w in 2 0 1; do
         start_worker $w --workers=2..3 --link=ucx --timeout=20 --start-timeout=20 --dataset=iris \
             --model=softmax --epochs=400 --replace --out=joined
