@@ -20,7 +20,7 @@ import tempfile
 from cluster import ROOT, free_ports
 
 MODELS = {"mlp": ("mnist:take=60000", 12), "cnn": ("mnist:take=20000", 2),
-          "alexnet": ("cifar10:take=12800", 1)}  # epochs of the fast one, and of both together
+          "alexnet": ("cifar10:take=12800", 3)}  # epochs of the fast one, and of both together
 
 
 class Run:

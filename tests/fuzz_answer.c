@@ -39,7 +39,7 @@ static void send_numbers(struct player *player, enum frame_type type, uint32_t f
     const float *from = values + (floats <= player->left ? player->left - floats : 0);
     if (stale) request.step++;
     request_put(&request, asked);
-    answer_put(loss, asked, answer);
+    answer_put(&(struct answer){.loss = loss}, asked, answer);
     const struct piece pieces[] = {{answer, sizeof answer}, {from, bytes}};
     frame_write(player->endpoint, type, flags, pieces, 2, 1.0, &ignored);
     player->strange = player->strange || stale || bytes % sizeof(float) != 0 || floats > player->left;

@@ -54,12 +54,12 @@ static void check_request(const uint8_t *data, size_t bytes) {
     uint8_t whole[REQUEST_BYTES] = {0}, answer[LOSS_BYTES] = {0};
     struct request request;
     struct error error = {0};
-    float loss;
+    struct answer got;
     memcpy(whole, data, bytes < sizeof whole ? bytes : sizeof whole);
     memcpy(answer, whole, sizeof answer);
     if (request_get(&request, whole, "it", &error) != OK) return;
     fuzz_require(request.number >= 0 && request.step >= 0 && request.epoch >= 0);
-    if (answer_get(&loss, &request, answer, "it", &(struct error){0}) == OK) fuzz.accepted[2]++;
+    if (answer_get(&got, &request, answer, "it", &(struct error){0}) == OK) fuzz.accepted[2]++;
 }
 
 /* --- a host, and who comes to it --- */

@@ -208,10 +208,10 @@ static int await_weights(struct remote *remote, size_t until, struct error *erro
 }
 
 /* Of pieces[count], behind which is what they are of: its header, and which request it answers. */
-static void put_head(const struct remote_host *host, struct frame_header header, float loss,
+static void put_head(const struct remote_host *host, struct frame_header header, const struct answer *what,
                      uint8_t head[FRAME_HEADER_BYTES], uint8_t answer[LOSS_BYTES], struct piece *pieces,
                      int count) {
-    answer_put(loss, host->request, answer);
+    answer_put(what, host->request, answer);
     pieces[0] = (struct piece){head, FRAME_HEADER_BYTES};
     pieces[1] = (struct piece){answer, LOSS_BYTES};
     frame_seal(&header, host->endpoint, pieces + 1, count - 1);
@@ -227,7 +227,7 @@ static int send_part(struct remote *remote, int h, size_t from, struct error *er
     if (!transfer_is_done(send) || host->left < first + PART_BYTES / sizeof(float)) return OK;
     const struct frame_header header = {.type = FRAME_PART, .flags = ++host->part};
     host->pieces[2] = (struct piece){remote->gradient + begin + first, (host->left - first) * sizeof(float)};
-    put_head(host, header, 0.0f, host->part_head, host->part_answer, host->pieces, 3);
+    put_head(host, header, &(struct answer){0}, host->part_head, host->part_answer, host->pieces, 3);
     host->left = first;
     *send = (struct transfer){.endpoint = host->endpoint,
                               .sends = frame_type_words(header.type),
@@ -238,10 +238,12 @@ static int send_part(struct remote *remote, int h, size_t from, struct error *er
 }
 
 int remote_step(struct remote *remote, size_t until, size_t from, struct error *error) {
+    const double began_s = world_now(remote->world);
     int code = remote->comes ? await_weights(remote, until, error) : OK;
     for (int h = 0; h < remote->count && code == OK && !remote->comes && remote->gradient && is_plain(remote);
          h++)
         code = remote_ask_why(remote, send_part(remote, h, from, error), error);
+    remote->moved_s += world_now(remote->world) - began_s;
     return remote_name_server(remote, code, error);
 }
 
@@ -274,6 +276,7 @@ static int read_weights(struct remote *remote, struct request *request, float *w
 
 int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
                    struct finish *finish, struct error *error) {
+    remote->moved_s = 0.0;
     const int code = read_weights(remote, request, weights, over, finish, error);
     return remote_name_server(remote, code, error);
 }
@@ -298,7 +301,8 @@ static int answer_pieces(const struct remote *remote, struct remote_host *host, 
 }
 
 /* Behind the part that is on its way to the host, where there is one. */
-static void begin_answer(struct remote *remote, int h, float loss, const float *gradient, bool stepped) {
+static void begin_answer(struct remote *remote, int h, const struct answer *answer, const float *gradient,
+                         bool stepped) {
     struct remote_host *host = &remote->hosts[h];
     struct transfer *send = &remote->sends[h];
     const uint32_t packed = packed_is_on(&host->packed) ? FRAME_PACKED : 0;
@@ -306,7 +310,7 @@ static void begin_answer(struct remote *remote, int h, float loss, const float *
     const bool follows = !transfer_is_done(send);
     struct piece *pieces = host->pieces + (follows ? send->piece_count : 0);
     const int count = 2 + answer_pieces(remote, host, gradient, stepped, pieces + 2);
-    put_head(host, header, loss, host->head, host->answer, pieces, count);
+    put_head(host, header, answer, host->head, host->answer, pieces, count);
     if (follows) {
         send->piece_count += count;
         return;
@@ -318,17 +322,17 @@ static void begin_answer(struct remote *remote, int h, float loss, const float *
     endpoints_begin(send, 1);
 }
 
-static int send_answers(struct remote *remote, float loss, const float *gradient, bool stepped,
-                        struct error *error) {
+static int send_answers(struct remote *remote, const struct answer *answer, const float *gradient,
+                        bool stepped, struct error *error) {
     if (remote->comes) RETURN_IF(await_weights(remote, SIZE_MAX, error));
-    for (int h = 0; h < remote->count; h++) begin_answer(remote, h, loss, gradient, stepped);
+    for (int h = 0; h < remote->count; h++) begin_answer(remote, h, answer, gradient, stepped);
     return remote_ask_why(remote, endpoints_finish(remote->sends, remote->count, remote->timeout_s, error),
                           error);
 }
 
-int remote_answer(struct remote *remote, float loss, const float *gradient, bool stepped,
+int remote_answer(struct remote *remote, const struct answer *answer, const float *gradient, bool stepped,
                   struct error *error) {
     remote->behind = stepped && !remote->hosts[0].gives;
-    const int code = send_answers(remote, loss, gradient, stepped, error);
+    const int code = send_answers(remote, answer, gradient, stepped, error);
     return remote_name_server(remote, code, error);
 }

@@ -29,7 +29,7 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 14, FRAME_HEADER_BYTES = 64 };
+enum { FRAME_VERSION = 15, FRAME_HEADER_BYTES = 64 };
 
 /* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \

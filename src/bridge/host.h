@@ -39,7 +39,8 @@ struct peer {
     bool unmet;                   /* another server has not met it: it is told to come again */
     bool lost_there;              /* at the leader: a follower has lost it */
     struct rank_offer offer;      /* as in its hello */
-    bool sums, root; /* the gradient of the batch in hand goes into a sum; this worker receives it */
+    bool sums, root;   /* the gradient of the batch in hand goes into a sum; this worker receives it */
+    double computed_s; /* that its device took for the batch before */
 };
 
 /* A try to connect, on a thread of its own: a name may be looked up, or a machine not answer. */

@@ -200,6 +200,15 @@ int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struc
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
 }
 
+static int hear_answer(struct peer *peer, float *loss, const struct request *request,
+                       const uint8_t bytes[LOSS_BYTES], struct error *error) {
+    struct answer answer;
+    RETURN_IF(answer_get(&answer, request, bytes, peer->name, error));
+    *loss = answer.loss;
+    peer->computed_s = answer.computed_s;
+    return OK;
+}
+
 /* A batch, with the weights as they are or packed. */
 static int send_weights(struct host *host, struct peer *peer, const struct request *request,
                         const float *weights, size_t floats, double timeout_s, struct error *error) {
@@ -237,7 +246,7 @@ static int read_parts(struct host *host, struct peer *peer, const struct request
                       struct error *error) {
     const char *name = endpoint_name(peer->endpoint);
     uint8_t head[LOSS_BYTES];
-    float none;
+    struct answer none;
     for (uint32_t part = 1; header->type == FRAME_PART; part++) {
         const uint64_t bytes = header->bytes - LOSS_BYTES;
         if (packed_is_on(&peer->packed) || peer->sums)
@@ -297,7 +306,7 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = read_gradient(peer, &header, answer, gradient, left, timeout_s, error);
     if (code != OK) return host_blame(peer->endpoint, peer->name, error);
-    return answer_get(loss, request, answer, peer->name, error);
+    return hear_answer(peer, loss, request, answer, error);
 }
 
 /* --- a step that the worker takes --- */
@@ -375,7 +384,7 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
     if (!(header.flags & FRAME_STEP) && all_finite(gradient, floats))
         return error_set(error, ERROR_PEER, "%s: a gradient that is finite, expected that it was stepped",
                          peer->name);
-    return answer_get(loss, request, answer, peer->name, error);
+    return hear_answer(peer, loss, request, answer, error);
 }
 
 long host_seen(const struct host *host) {

@@ -62,6 +62,7 @@ struct remote {
     int count, transfer_count;  /* transfer_count: that were begun */
     bool overlaps;              /* remote_step is called */
     bool comes;                 /* the weights of the batch in hand do: transfers[count] */
+    double moved_s;             /* since then, in remote_step, which waits for the wire or fills it */
     const float *gradient;      /* that is sent in parts; borrowed; NULL: it is not */
     struct transfer *sends;     /* [count] what goes to each */
     const char *server;         /* what a host is called: "parameter server" */
@@ -121,7 +122,7 @@ bool remote_steps(const struct remote *remote);
 bool remote_sums(const struct remote *remote);
 /* stepped: it has. Else the gradient is sent, or, where it is in a sum, that sum's slices whose root this
  * worker is. */
-int remote_answer(struct remote *remote, float loss, const float *gradient, bool stepped,
+int remote_answer(struct remote *remote, const struct answer *answer, const float *gradient, bool stepped,
                   struct error *error);
 /* While the worker waits for other workers: tells the hosts that it lives. Errors: ERROR_PEER: one of them
  * has gone; this process ends. */

@@ -242,17 +242,20 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
 
 enum { NEXT_BYTES = 64, NUMBER_BYTES = 16 }; /* a cache line; what is used of it */
 
-void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]) {
+void answer_put(const struct answer *answer, const uint8_t request[REQUEST_BYTES],
+                uint8_t bytes[LOSS_BYTES]) {
     struct frame_writer writer = {.bytes = bytes, .room = LOSS_BYTES};
     memset(bytes, 0, LOSS_BYTES);
-    frame_put_f64(&writer, (double)loss);
+    frame_put_f64(&writer, (double)answer->loss);
+    frame_put_f64(&writer, answer->computed_s);
     memcpy(bytes + writer.used, request, ANSWERED_BYTES);
 }
 
-int answer_get(float *loss, const struct request *request, const uint8_t bytes[LOSS_BYTES], const char *peer,
-               struct error *error) {
-    struct frame_reader reader = {.bytes = bytes, .length = sizeof(uint64_t) + ANSWERED_BYTES};
-    *loss = (float)frame_get_f64(&reader);
+int answer_get(struct answer *answer, const struct request *request, const uint8_t bytes[LOSS_BYTES],
+               const char *peer, struct error *error) {
+    struct frame_reader reader = {.bytes = bytes, .length = 2 * sizeof(uint64_t) + ANSWERED_BYTES};
+    answer->loss = (float)frame_get_f64(&reader);
+    answer->computed_s = get_seconds(&reader);
     const long number = get_whole(&reader, most_long), step = get_whole(&reader, most_long);
     RETURN_IF(frame_get_end(&reader, "a gradient", peer, error));
     if (number == request->number && step == request->step) return OK;

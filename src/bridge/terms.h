@@ -113,11 +113,15 @@ int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char
 void request_put(const struct request *request, uint8_t bytes[REQUEST_BYTES]);
 int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], const char *peer,
                 struct error *error);
-/* What goes before a gradient: its loss, and which request it answers. Errors: ERROR_PEER: it answers another
- * one. */
-void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]);
-int answer_get(float *loss, const struct request *request, const uint8_t bytes[LOSS_BYTES], const char *peer,
-               struct error *error);
+/* What goes before a gradient. */
+struct answer {
+    float loss;
+    double computed_s; /* that the device took for the batch, without what it waited for the wire */
+};
+/* And which request it answers. Errors: ERROR_PEER: it answers another one. */
+void answer_put(const struct answer *answer, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]);
+int answer_get(struct answer *answer, const struct request *request, const uint8_t bytes[LOSS_BYTES],
+               const char *peer, struct error *error);
 /* examples: of this worker's batches, where they have a size of their own; 0: --batch. */
 int next_write(struct endpoint *endpoint, enum next next, long number, int examples, double timeout_s,
                struct error *error);

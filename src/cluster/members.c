@@ -248,6 +248,10 @@ static long long wire(const void *self, int worker) {
     return endpoint_sent(endpoint) + endpoint_received(endpoint);
 }
 
+static double computed(const void *self, int worker) {
+    return ((const struct members *)self)->host.peers[worker].computed_s;
+}
+
 /* It hears of it by the end of the connection, and so do the followers, from it. */
 static void lose(void *self, int worker) {
     struct host *host = &((struct members *)self)->host;
@@ -289,6 +293,7 @@ static int compute(void *self, struct compute *compute, struct error *error) {
     members->host.roster = members->site->roster;
     *compute = (struct compute){
         .next = next, .load = load, .run = run, .lose = lose, .left = left, .wire = wire, .self = self};
+    compute->computed = computed;
     return OK;
 }
 

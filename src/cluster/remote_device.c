@@ -292,13 +292,15 @@ static int compute_batch(struct remote_device *device, long number, bool *over) 
     const bool sums = remote_sums(&device->remote);
     const struct device *const home = sums ? device->ranked.device : &processor;
     float *const gradient = sums ? device->ranked.gradient : device->gradient;
+    const double began_s = world_now(run->world);
     RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, gradient, &outcome.loss, error));
     RETURN_IF(compute.synchronize(compute.self, device->index, false, &outcome, error));
     if (clip > 0.0f) RETURN_IF(gradient_clip(&run->setup.network.graph.layout, home, gradient, clip, error));
+    const struct answer answer = {outcome.loss, world_now(run->world) - began_s - device->remote.moved_s};
     if (sums) RETURN_IF(ranked_sum(&device->ranked, device->gradient, error));
     const bool stepped = remote_steps(&device->remote) &&
                          far_step(&device->far, device->gradient, request.version, request.rate);
-    RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, stepped, error));
+    RETURN_IF(remote_answer(&device->remote, &answer, device->gradient, stepped, error));
     session_see(run->session, request.version - 1); /* once the request has been checked */
     log_step(device, &request, outcome.loss);
     return OK;

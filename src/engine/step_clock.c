@@ -39,6 +39,7 @@ static void move_ms(double *from, double *to, double seconds) {
 void step_clock_share(struct log_row *row, const struct device_wait *wait, bool queued) {
     const struct outcome *outcome = &wait->outcome;
     const double waited_s = wait->at_s - wait->from_s;
+    move_ms(&row->compute_ms, &row->push_ms, wait->wire_s);
     if (!outcome->timed) return;
     if (wait->later) move_ms(&row->push_ms, &row->compute_ms, waited_s - outcome->computed_s);
     if (queued) move_ms(&row->compute_ms, &row->pull_ms, waited_s - outcome->begun_s);

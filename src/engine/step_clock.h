@@ -10,6 +10,7 @@ struct device_wait {
     struct outcome outcome;
     double from_s, at_s; /* world time when it began to wait, and when it was done */
     bool later;          /* in push, which waits for the device itself */
+    double wire_s;       /* of computing, that weights and gradient were on their way */
 };
 
 struct step_clock {

@@ -60,6 +60,8 @@ struct compute {
     int (*behind)(void *self, int worker, struct outcome *outcome, struct error *error);
     /* Bytes so far to the worker and from it, over a wire. NULL: there is none. */
     long long (*wire)(const void *self, int worker);
+    /* Seconds that it took to compute, of the `run` before, whose rest was the wire's. NULL: all of it. */
+    double (*computed)(const void *self, int worker);
     /* Words for a worker that gives no sign of life while it computes: what it has come to, in out[bytes],
      * which is "" before. On the coordinating thread. NULL: nothing to say. */
     void (*say_hanging)(void *self, int worker, char *out, size_t bytes);

@@ -37,22 +37,6 @@ static int inject_fault(struct worker *worker, long step) {
     return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
 }
 
-/* A step computes for as long as it is to take: in a simulated run of virtual time, else as much longer as
- * --slow asks for. */
-static void take_time(struct worker *worker, double began_s, long step) {
-    const struct training_settings *settings = &worker->training->settings;
-    const double factor = settings->slowness ? settings->slowness[worker->index] : 1.0;
-    if (settings->step_time.mean_s > 0.0) { /* a part of another size than --batch takes so much longer */
-        const struct stream *stream = &settings->sampler->stream;
-        const double parts = (double)stream_size(stream, worker->index) / stream->batch;
-        world_sleep(settings->world,
-                    factor * parts * step_time_of(&settings->step_time, worker->index, step));
-        return;
-    }
-    if (factor > 1.0)
-        slowed_sleep(&worker->slowed, settings->world, world_now(settings->world) - began_s, factor);
-}
-
 /* A step on its way through the loop. */
 struct step_taken {
     struct log_row row;
@@ -192,7 +176,6 @@ static int compute(struct worker *worker, struct step_taken *step) {
         step->feed.number == NO_BATCH ? 0 : stream_size(&settings->sampler->stream, worker->index);
     if (step->feed.number == NO_BATCH) return OK;
     RETURN_IF(inject_fault(worker, steps_earlier(worker) + worker->side.step + 1));
-    const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
     worker->by_itself = true;
     RETURN_IF(settings->compute.run(settings->compute.self, worker->index, step->feed.buffer,
                                     worker->side.weights, slab, &step->wait.outcome.loss, &worker->error));
@@ -201,7 +184,7 @@ static int compute(struct worker *worker, struct step_taken *step) {
     step->wait.later = may_synchronize_later(worker);
     if (step->wait.later) return OK;
     RETURN_IF(synchronize(worker, &step->wait));
-    take_time(worker, began_s, step->row.step);
+    worker_take_time(worker, step->clock.at, step->row.step, &step->wait.wire_s);
     gradient->loss = step->wait.outcome.loss;
     RETURN_IF(check_gradients_loss(worker, gradient, gradient->loss));
     RETURN_IF(worker_check_gradient(worker, gradient, step_of(worker, gradient)));
@@ -323,7 +306,7 @@ static int take_step(struct worker *worker, bool *paused) {
     struct step_taken step = {.row = {.worker = worker->index, .step = steps_before(worker) + number}};
     struct log_row *row = &step.row;
     step.clock = step_clock_begin(roster, worker->index, worker->accounted_s, &row->wait_ms);
-    roster_phase(roster, worker->index, PHASE_INPUT);
+    roster_phase_at(roster, worker->index, PHASE_INPUT, step.clock.at);
     atomic_store_explicit(&roster->members[worker->index].step, number, memory_order_relaxed);
 
     RETURN_IF(take_input(worker, &step));

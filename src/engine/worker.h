@@ -70,6 +70,10 @@ int worker_change(struct worker *worker);
 int worker_check_loss(struct worker *worker, long step, double rate, float loss);
 int worker_check_gradient(struct worker *worker, const struct gradient *gradient, long step);
 
+/* step_length.c: a step that has computed since then goes on for as long as it is to take, in a simulated run
+ * of virtual time, or as much longer as --slow asks for. *wire_s: what of it the wire took. */
+void worker_take_time(struct worker *worker, double since_s, long step, double *wire_s);
+
 /* Records a failure and stops the world. */
 void training_fail(struct training *training, int member);
 /* Takes a worker off the roster, in its own name or after it was expelled. */

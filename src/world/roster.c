@@ -38,17 +38,26 @@ void roster_close(struct roster *roster) {
     memset(roster, 0, sizeof *roster);
 }
 
-double roster_resume(struct roster *roster, int member, enum phase phase) {
-    const double now = world_now(roster->world);
-    struct member *self = &roster->members[member];
+static void set_phase(struct member *self, enum phase phase, double now) {
     atomic_store_explicit(&self->phase, (int)phase, memory_order_relaxed);
     atomic_store_explicit(&self->since, now, memory_order_relaxed);
+}
+
+double roster_resume(struct roster *roster, int member, enum phase phase) {
+    const double now = world_now(roster->world);
+    set_phase(&roster->members[member], phase, now);
     return now;
 }
 
+void roster_phase_at(struct roster *roster, int member, enum phase phase, double now) {
+    struct member *self = &roster->members[member];
+    set_phase(self, phase, now);
+    if (phase != PHASE_WAIT) atomic_store_explicit(&self->acted, now, memory_order_relaxed);
+}
+
 double roster_phase(struct roster *roster, int member, enum phase phase) {
-    const double now = roster_resume(roster, member, phase);
-    if (phase != PHASE_WAIT) atomic_store_explicit(&roster->members[member].acted, now, memory_order_relaxed);
+    const double now = world_now(roster->world);
+    roster_phase_at(roster, member, phase, now);
     return now;
 }
 

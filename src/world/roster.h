@@ -72,6 +72,7 @@ void roster_close(struct roster *roster); /* safe on a zeroed one */
 /* Sets the member's phase and returns world_now, so that one clock reading serves the log too. For waits:
  * into PHASE_WAIT, and back with roster_resume. */
 double roster_phase(struct roster *roster, int member, enum phase phase);
+void roster_phase_at(struct roster *roster, int member, enum phase phase, double now); /* was just read */
 double roster_resume(struct roster *roster, int member, enum phase phase);
 
 /* The member takes no further part (phase PHASE_DONE or PHASE_FAILED). */

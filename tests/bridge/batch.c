@@ -156,7 +156,8 @@ static void check_rounds(void) {
               both.hosts[1].part);
         CHECK(both.hosts[0].left == MIDDLE - 100000 && both.hosts[1].left == 10, "%zu and %zu are left",
               both.hosts[0].left, both.hosts[1].left);
-        CHECK(remote_answer(remote, 0.25f, both.gradient, false, &error) == OK, "%s", error.words);
+        CHECK(remote_answer(remote, &(struct answer){.loss = 0.25f}, both.gradient, false, &error) == OK,
+              "%s", error.words);
         for (int h = 0; h < HOSTS; h++) {
             world_join(threads[h]);
             CHECK(hosts[h].error.code == OK && hosts[h].loss == 0.25f, "%s", hosts[h].error.words);
@@ -291,10 +292,11 @@ static void check_played(enum hosts_do what) {
     both.remote.timeout_s = 0.05;
     if (what == SILENT)
         CHECK(remote_step(&both.remote, 1001, ALL, &error) == ERROR_PEER &&
-                  strstr(error.words, "only 4000 of 4004 bytes of weights"),
+                  strstr(error.words, "only 4000 of 4004 bytes of weights") &&
+                  both.remote.moved_s >= both.remote.timeout_s,
               "%s", error.words);
     if (what == ANSWERED) { /* the first host does not wait for the second */
-        CHECK(remote_answer(&both.remote, 0.5f, both.gradient, false, &error) == ERROR_PEER &&
+        CHECK(remote_answer(&both.remote, &(struct answer){0}, both.gradient, false, &error) == ERROR_PEER &&
                   strstr(error.words, "bytes of a part of a gradient, then none for 0.05 s"),
               "%s", error.words);
         expect_behind_part(&both, 0, FRAME_GRADIENT);
@@ -337,7 +339,7 @@ static void expect_parts(const struct part *parts, int count, bool sums, const c
         at -= (int)(parts[i].bytes / sizeof(float));
         for (int f = 0; f < FEW; f++) numbers[f] = (float)(at + f);
         request_put(&answered, asked);
-        answer_put(0.5f, asked, answer);
+        answer_put(&(struct answer){0}, asked, answer);
         const struct piece pieces[] = {{answer, sizeof answer}, {numbers, parts[i].bytes}};
         const struct piece failure = {"it is ill", 9};
         CHECK(frame_write(ends[0], parts[i].type, parts[i].flags,

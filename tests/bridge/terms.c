@@ -225,16 +225,25 @@ static void check_answer(void) {
     const struct request others[] = {{.number = 8, .step = 2}, {.number = 7, .step = 3}};
     uint8_t request[REQUEST_BYTES], bytes[LOSS_BYTES];
     struct error error = {0};
-    float loss = 0.0f;
+    const struct answer put = {0.75f, 0.125};
+    struct answer got = {0};
     request_put(&sent, request);
-    answer_put(0.75f, request, bytes);
-    CHECK(answer_get(&loss, &sent, bytes, "a peer", &error) == OK && loss == 0.75f, "%g: %s", (double)loss,
-          error.words);
+    answer_put(&put, request, bytes);
+    CHECK(answer_get(&got, &sent, bytes, "a peer", &error) == OK && got.loss == put.loss &&
+              got.computed_s == put.computed_s,
+          "%g, %g s: %s", (double)got.loss, got.computed_s, error.words);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         error = (struct error){0};
-        CHECK(answer_get(&loss, &others[i], bytes, "a peer", &error) == ERROR_PEER &&
+        CHECK(answer_get(&got, &others[i], bytes, "a peer", &error) == ERROR_PEER &&
                   strstr(error.words, "a peer: a gradient of batch 7 in step 2, expected batch "),
               "%s", error.words);
+    }
+    const double no_times[] = {-1.0, (double)NAN, (double)INFINITY};
+    for (size_t i = 0; i < sizeof no_times / sizeof *no_times; i++) {
+        error = (struct error){0};
+        answer_put(&(struct answer){0.75f, no_times[i]}, request, bytes);
+        CHECK(answer_get(&got, &sent, bytes, "a peer", &error) == ERROR_PEER, "%g s of computing",
+              no_times[i]);
     }
 }
 

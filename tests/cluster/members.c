@@ -255,12 +255,12 @@ static void check_summed(void) {
         peer = (struct peer){.endpoint = ends[0], .name = "it", .sums = true, .root = root};
         host = (struct host){.settings = {.world = world}, .peers = &peer, .count = 1};
         request_put(&request, asked);
-        answer_put(0.5f, asked, answer);
+        answer_put(&(struct answer){0.5f, 0.25}, asked, answer);
         const struct piece pieces[] = {{answer, sizeof answer}, {sum, sizeof sum}};
         CHECK(frame_write(ends[1], FRAME_GRADIENT, 0, pieces, 1 + root, LONG_S, &error) == OK, "%s",
               error.words);
         CHECK(peer_compute(&host, &peer, &request, weights, gradient, &loss, FEW, LONG_S, &error) == OK &&
-                  loss == 0.5f,
+                  loss == 0.5f && peer.computed_s == 0.25,
               "%s", error.words);
         CHECK(gradient[0] == sum[0] * (float)root && gradient[1] == sum[1] * (float)root,
               "root %d: a gradient of %g, %g", root, (double)gradient[0], (double)gradient[1]);

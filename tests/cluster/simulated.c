@@ -10,6 +10,7 @@ struct left {
     char *model, *steps;
     size_t model_bytes, steps_bytes;
     double seconds;
+    double compute_s, push_s; /* of all workers */
     long updates;
     long long received; /* by the parameter server from its workers, in bytes */
 };
@@ -24,8 +25,12 @@ static struct left run_scenario(const struct scenario *scenario) {
               scenario->servers, scenario->workers, (int)scenario->seed, all.processes[i].name,
               all.processes[i].error.words);
     left.seconds = world_now(all.world);
-    left.updates = all.processes[0].result.summary.updates;
-    left.received = all.processes[0].result.summary.wire_received;
+    const struct summary *summary = &all.processes[0].result.summary;
+    const double all_s = summary->train_seconds * summary->workers;
+    left.compute_s = summary->compute_share * all_s;
+    left.push_s = summary->push_share * all_s;
+    left.updates = summary->updates;
+    left.received = summary->wire_received;
     cluster_file(&all, "model.safetensors", &left.model, &left.model_bytes);
     cluster_file(&all, "steps.csv", &left.steps, &left.steps_bytes);
     cluster_close(&all);
@@ -119,6 +124,23 @@ static void test_bytes_of_parts(void) {
     free_left(&parts);
 }
 
+/* Here computing takes no time at all: what passes is the wire's, and --slow has nothing to slow down. */
+static void test_wire(int servers) {
+    struct scenario scenario = {
+        .strategy = "sync", .servers = servers, .workers = 2, .seed = 3, .network = {.latency_s = 1e-3}};
+    struct left fast = run_scenario(&scenario);
+    scenario.settings[0][0] = "slow";
+    scenario.settings[0][1] = "cpu:0=8x";
+    struct left slow = run_scenario(&scenario);
+    CHECK(fast.compute_s < 1e-9 && fast.push_s >= 2.0 * (double)fast.updates * 1e-3,
+          "%d ps, %ld updates: %g s of computing, %g of push", servers, fast.updates, fast.compute_s,
+          fast.push_s);
+    CHECK(slow.seconds == fast.seconds && same_weights(&slow, &fast), "%d ps: %g s, with --slow %g s",
+          servers, fast.seconds, slow.seconds);
+    free_left(&fast);
+    free_left(&slow);
+}
+
 /* An asynchronous strategy, whose every step depends on who was faster. */
 static void test_seeds(int servers) {
     struct scenario scenario = {
@@ -143,6 +165,7 @@ int main(void) {
     test_parts("momentum:rate=0.1", "0");
     test_parts("muon:rate=0.02", "0.9");
     test_bytes_of_parts();
+    for (int servers = 0; servers <= 2; servers++) test_wire(servers);
     test_seeds(1);
     test_seeds(2);
     test_seeds(0);
