@@ -226,6 +226,14 @@ static int await_followers(struct host *host, struct error *error) {
     }
 }
 
+int host_blame_leader(const struct host *host, int code, struct error *error) {
+    const struct cluster *cluster = host->settings.cluster;
+    char name[300];
+    if (code == OK) return OK;
+    snprintf(name, sizeof name, "the %s 0 (%s)", cluster_server(cluster), cluster->ps.list[0].text);
+    return host_blame(host->leader, name, error);
+}
+
 /* It repeats what the process that it goes to calls itself: no recording of an earlier one does. */
 static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome, uint64_t process,
                         double timeout_s, struct error *error) {
@@ -256,7 +264,9 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
         follower->begin = end;
         follower->end = end = theirs.end;
     }
-    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, host->leader_process, timeout_s, error));
+    if (host->leader)
+        RETURN_IF(host_blame_leader(
+            host, send_welcome(host->leader, &own, host->leader_process, timeout_s, error), error));
     for (int i = 0; i < host->count; i++) {
         own.worker = i;
         const struct peer *peer = &host->peers[i];

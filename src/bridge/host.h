@@ -163,6 +163,8 @@ int host_watch(struct host *host, struct error *error);
 /* Puts before the words whose they are. What an endpoint says begins with its address, which the name has, or
  * which is that of the connection alone: it is left out. Gives the error's code. */
 int host_blame(const struct endpoint *endpoint, const char *name, struct error *error);
+/* At a follower: the leader is named, unless code is OK. */
+int host_blame_leader(const struct host *host, int code, struct error *error);
 
 /* At the leader, before it assigns a batch: errors: ERROR_PEER: during a pause the worker has said that it
  * goes. Then, and where another call fails because it has, peer->left is set. */

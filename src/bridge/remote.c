@@ -8,7 +8,10 @@
 
 #define LOOK_S 0.1      /* between two checks of whether to continue waiting */
 #define LAST_WORD_S 1.0 /* for a host to take it, or to say it */
-#define LEAVE_S 5.0     /* for a host to close, once it knows that this worker goes: it may be at a pause */
+/* For the leader, where another host has closed in silence: it first fetches the slices that are left, for
+ * which followers stop serving (REST_S of tallies.c). */
+#define LEADERS_WORD_S 12.0
+#define LEAVE_S 5.0 /* for a host to close, once it knows that this worker goes: it may be at a pause */
 
 /* Words that a host sends, at most what fits. */
 int remote_read_words(struct remote *remote, struct remote_host *host, char words[500], struct error *error) {
@@ -121,10 +124,11 @@ static bool read_last(struct remote *remote, struct remote_host *host, struct er
 }
 
 int remote_ask_why(struct remote *remote, int code, struct error *error) {
-    const double until = world_now(remote->world) + LAST_WORD_S;
+    const double began_s = world_now(remote->world);
     if (code != ERROR_PEER) return code;
     while (true) {
         int ended = 0;
+        bool leads = true;
         for (int h = 0; h < remote->count; h++) {
             struct error why = {0};
             bool over = false;
@@ -132,10 +136,12 @@ int remote_ask_why(struct remote *remote, int code, struct error *error) {
             const bool between = remote_is_between(remote, h);
             const size_t count = endpoint_peek(remote->hosts[h].endpoint, &byte, 1, 0.0, &over);
             ended += over && count == 0;
+            leads = leads && (h > 0 || !over);
             if (count == 0 || !between || !read_last(remote, &remote->hosts[h], &why)) continue;
             *error = why;
             return code;
         }
+        const double until = began_s + (ended > 0 && leads ? LEADERS_WORD_S : LAST_WORD_S);
         if (ended == remote->count || world_stopped(remote->world) || world_now(remote->world) >= until)
             return code;
         world_sleep(remote->world, LOOK_S);

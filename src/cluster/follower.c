@@ -76,10 +76,7 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
 }
 
 static int name_leader(const struct led_run *led, int code, struct error *error) {
-    if (code == OK) return OK;
-    char name[300];
-    snprintf(name, sizeof name, "the %s 0 (%s)", cluster_server(led->cluster), led->cluster->ps.list[0].text);
-    return host_blame(led->members->host.leader, name, error);
+    return host_blame_leader(&led->members->host, code, error);
 }
 
 /* SIGTERM: the leader ends the run while this slice is still there, and says so; where it does not, this

@@ -75,11 +75,7 @@ int members_answer(struct members *members, struct error *error) {
     int code = tallies_send(members->host.leader, members->fetched, values, count, members->timeout_s, error);
     if (code == OK) code = slice_send(members->host.leader, &slice, members->timeout_s, error);
     memory_free(values);
-    if (code == OK) return OK;
-    char name[300];
-    const struct cluster *cluster = members->host.settings.cluster;
-    snprintf(name, sizeof name, "the %s 0 (%s)", cluster_server(cluster), cluster->ps.list[0].text);
-    return host_blame(members->host.leader, name, error);
+    return host_blame_leader(&members->host, code, error);
 }
 
 /* Where an update is one of all workers, all slices have had as many. Else the last gradient of who is lost

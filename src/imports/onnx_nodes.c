@@ -132,7 +132,8 @@ static bool is_for_gather(const struct onnx_reading *reading, const char *name) 
     const Onnx__GraphProto *proto = reading->graph.proto;
     for (size_t n = 0; n < proto->n_node; n++)
         for (size_t i = 0; i < proto->node[n]->n_input; i++)
-            if (strcmp(proto->node[n]->input[i], name) == 0 && strcmp(proto->node[n]->op_type, "Gather") != 0)
+            if (strcmp(proto->node[n]->input[i], name) == 0 &&
+                (!proto->node[n]->op_type || strcmp(proto->node[n]->op_type, "Gather") != 0))
                 return false;
     return true;
 }

@@ -214,7 +214,8 @@ int write_losses(struct html *html, const struct report *report, struct error *e
     const struct summary *summary = &facts->summary;
     char some[NUMBER_BYTES], all[NUMBER_BYTES];
     const bool none = !summary->faults[0] && summary->lost_workers == 0 && summary->lost_updates == 0 &&
-                      summary->dropped == 0 && summary->join_count == 0 && !summary->interrupted;
+                      summary->redone_updates == 0 && summary->dropped == 0 && summary->join_count == 0 &&
+                      !summary->interrupted;
     (void)error;
     if (none) {
         html_element(html, "p",
@@ -229,6 +230,10 @@ int write_losses(struct html *html, const struct report *report, struct error *e
         html_element(html, "li", "Another worker overwrote %s of %s updates.",
                      number_text((double)summary->lost_updates, some),
                      number_text((double)summary->updates, all));
+    if (summary->redone_updates > 0)
+        html_element(html, "li", "%s update%s since a checkpoint %s lost with a process, and made again.",
+                     number_text((double)summary->redone_updates, some),
+                     summary->redone_updates == 1 ? "" : "s", summary->redone_updates == 1 ? "was" : "were");
     if (summary->dropped > 0)
         html_element(html, "li", "%s gradients came too late and were dropped.",
                      number_text((double)summary->dropped, some));

@@ -139,6 +139,7 @@ static void take_results(struct summary *summary, struct source source) {
     summary->target_s = real(source, "target_s");
     summary->best_epoch = whole(source, "best_epoch");
     summary->lost_updates = count(source, "lost_updates");
+    summary->redone_updates = count(source, "redone_updates");
     summary->dropped = count(source, "dropped");
     summary->lost_workers = whole(source, "lost_workers");
     summary->lost_batches = count(source, "lost_batches");

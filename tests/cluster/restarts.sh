@@ -95,6 +95,8 @@ grep -qx 'starts from the beginning: no checkpoint in run yet' ps0.out ||
 lost=$(sed -nE 's/^([0-9]+) updates? since then (is|are) lost, and made again$/\1/p' ps0.out)
 same_bits "killed before its first checkpoint" 2
 summary_is "killed before its first checkpoint" "0 < redone_updates == ${lost:-0} < updates" True
+"$TRAINER" report run >out 2>&1 && grep -q '<li>[0-9,]* updates\? since a checkpoint w[aer]* lost' run/report.html ||
+    fail "the report does not say what was made again: $(cat out)"
 
 # The same command of a run that is over is refused, as without --restart-wait; so is another command.
 start_server 0 $settings

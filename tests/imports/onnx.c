@@ -409,6 +409,25 @@ static void test_cut_files(void) {
     }
 }
 
+/* A node behind a cast that has no operator: its name is there as a note instead. */
+static void test_no_operator(void) {
+    enum { OPERATOR = 4 << 3 | 2, NOTE = 6 << 3 | 2 };
+    const size_t bytes = sample_model(sample, "4", "Cast x -> a to=7; Gemm a w[4,2] -> y", 13);
+    struct network_file file = {0};
+    struct error error = {0};
+    int changed = 0;
+    for (size_t i = 2; i + 4 <= bytes; i++) {
+        if (memcmp(sample + i, "Gemm", 4) != 0 || sample[i - 2] != OPERATOR) continue;
+        sample[i - 2] = NOTE;
+        changed++;
+    }
+    CHECK(changed == 1, "%d operators", changed);
+    CHECK(onnx_parse(&file, "net.onnx", sample, bytes, &error) == ERROR_FILE &&
+              strstr(error.words, "found a Cast to type 7"),
+          "%s", error.words);
+    network_file_close(&file);
+}
+
 /* Empty messages, of two bytes each, would take a hundred times as much memory. */
 static void test_many_parts(void) {
     enum { PARTS = 4 << 20 };
@@ -563,6 +582,7 @@ int main(int count, char **arguments) {
     test_halves();
     test_round_trips();
     test_cut_files();
+    test_no_operator();
     test_many_parts();
     test_data_elsewhere();
     test_versions();
