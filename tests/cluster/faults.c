@@ -3,7 +3,8 @@
  * pieces get lost, or arrive damaged; a disk takes nothing any more. Whatever happens,
  *
  *   every process ends, none of them later than its timeouts allow, and no thread is stuck;
- *   every end is named: a code, and one line that says what happened, and to whom;
+ *   every end is named: a code, and one line that says what happened, and to whom; where a single thing
+ *   happens, to whom it did;
  *   a run that ended well has trained on no example more than there are; and if nobody was lost, on all of
  *   them, with one update per step where each gradient is an update of its own, and under sync with the bits
  *   of one process; where nothing is worse than what the timeouts allow, all end well, and nobody is lost.
@@ -124,6 +125,35 @@ static bool came_too_late(const struct plan *plan, const struct simulated_cluste
             process->ended_s >= process->begins_s + START_S - 1.0);
 }
 
+/* Whether what happens, happens to this process, or to the connection of two that it is one of. */
+static bool is_struck(const struct misfortune *one, int index) {
+    return one->what == LOSSY || one->what == DAMAGE || one->what == PARTITION || one->process == index ||
+           (one->what == CUT_ONE && one->other == index) || (one->what == DISK && index == 0);
+}
+
+/* By its address, or by its number. */
+static bool is_called(const char *words, const struct simulated_cluster *all, int index) {
+    char address[NAME], name[NAME];
+    const int worker = index - all->scenario.servers;
+    address_of(all, index, address);
+    snprintf(name, sizeof name, "worker %d ", worker);
+    return strstr(words, address) || (worker >= 0 && strstr(words, name));
+}
+
+/* Where one thing happens, the others name whom it has happened to, and not whom that one has stopped. */
+static void check_blame(const struct plan *plan, const struct simulated_cluster *all, int index) {
+    const struct error *error = &all->processes[index].error;
+    const int began = all->scenario.servers + all->scenario.workers; /* behind them: who came again */
+    if (index >= began || plan->count != 1 || plan->least > 0 || error->code != ERROR_PEER ||
+        is_struck(&plan->list[0], index))
+        return;
+    bool blames = strstr(error->words, "every worker was lost") != NULL;
+    for (int i = 0; i < all->count; i++)
+        blames = blames || (is_struck(&plan->list[0], i) && is_called(error->words, all, i));
+    CHECK(blames, "%s blames nobody whom anything happened to: \"%s\"", all->processes[index].name,
+          error->words);
+}
+
 static void check_end_of(const struct plan *plan, const struct process *process) {
     const struct error *error = &process->error;
     CHECK(process->ended, "%s has not ended", process->name);
@@ -209,6 +239,7 @@ static void check_ends(const struct plan *plan, const struct simulated_cluster *
     CHECK(!world_stopped(all->world), "threads were stuck");
     for (int i = 0; i < all->count; i++) {
         check_end_of(plan, &all->processes[i]);
+        check_blame(plan, all, i);
         CHECK(!plan->harmless || all->processes[i].error.code == OK ||
                   came_too_late(plan, all, &all->processes[i]),
               "%s: \"%s\"", all->processes[i].name, all->processes[i].error.words);

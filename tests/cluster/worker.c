@@ -229,22 +229,40 @@ static void check_building(void) {
     close_worker(&worker);
 }
 
-/* One host has gone while another one is awaited. */
-static void check_other_host_gone(void) {
+/* The leader says why, after the time that any other host has for its last word. */
+static void leader_body(void *argument) {
+    struct worker *worker = argument;
+    static const char why[] = "worker 3 has gone";
+    const struct piece piece = {why, sizeof why - 1};
+    struct error error = {0};
+    world_sleep(world, 1.5);
+    CHECK(frame_write(worker->hosts[0], FRAME_FAILURE, 0, &piece, 1, LONG_S, &error) == OK, "%s",
+          error.words);
+}
+
+/* One host has gone while another one, the leader, is awaited, which has a word about it or goes, too. */
+static void check_other_host_gone(bool leader_says) {
     static struct worker worker;
     struct finish finish;
     enum next next;
     long number;
     bool over;
+    struct error error = {0};
     open_worker(&worker, halves);
     endpoint_close(worker.hosts[1]);
     worker.hosts[1] = NULL;
+    if (leader_says)
+        CHECK(world_spawn(world, "leader", NULL, leader_body, &worker, &worker.thread, &error) == OK, "%s",
+              error.words);
+    else
+        endpoint_close(worker.hosts[0]), worker.hosts[0] = NULL;
     const double began = world_now(world);
     CHECK(remote_next(&worker.remote, &next, &number, &over, &finish, &worker.error) == ERROR_PEER &&
-              strstr(worker.error.words, worker.list[1].text) &&
-              strstr(worker.error.words, "closed by the peer"),
+              strstr(worker.error.words, leader_says ? "worker 3 has gone" : "closed by the peer"),
           "%s", worker.error.words);
-    CHECK(world_now(world) - began < 1.25, "that took %g s", world_now(world) - began);
+    const double took = world_now(world) - began;
+    CHECK(leader_says ? took >= 1.25 && took < 3.0 : took < 1.25, "that took %g s", took);
+    if (leader_says) world_join(worker.thread);
     close_worker(&worker);
 }
 
@@ -398,7 +416,7 @@ int main(void) {
     check_timeout();
     check_last_words();
     check_building();
-    check_other_host_gone();
+    for (int says = 0; says < 2; says++) check_other_host_gone(says);
     leader_hears("all", true);
     leader_hears("1..3", false);
     endpoint_keep_to_tcp(world); /* whose connections are made before anybody looks */
