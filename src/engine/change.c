@@ -18,12 +18,20 @@ void training_close_strategy(struct training *training) {
         training->strategy->close(&store->shards[s]);
 }
 
+/* Steps that its member's earlier ones do not have yet. Who is lost right after a change has not followed it,
+ * and has none, whatever side.step says. */
+static long steps_since(const struct worker *worker) {
+    return worker->changes < worker->counted ? 0 : worker->side.step;
+}
+
 int training_change(struct training *training, bool go_on, struct error *error) {
     struct roster *roster = training->settings.roster;
     for (int w = 0; w < roster->workers; w++) {
+        struct worker *worker = &training->workers[w];
         struct member *member = &roster->members[w];
-        if (!atomic_load(&member->active)) continue;
-        member->earlier += training->workers[w].side.step;
+        if (!atomic_load(&member->active)) continue; /* its steps are counted if it comes again */
+        member->earlier += steps_since(worker);
+        worker->counted = training->changes + 1;
         atomic_store(&member->step, 0);
     }
     training_close_strategy(training);
@@ -80,6 +88,8 @@ int worker_change(struct worker *worker) {
     struct worker_slots *slots = &store->workers[worker->index];
     struct worker_side *side = &worker->side;
     if (worker->changes == training->changes) return OK;
+    if (worker->counted != training->changes) /* so its steps are there still for who comes in its place */
+        return error_set(&worker->error, ERROR_PEER, "lost while all were paused");
     const bool alike = owns_alike(worker->traits, training->traits);
     worker->changes = training->changes;
     worker->traits = training->traits;

@@ -20,7 +20,9 @@ struct worker {
     struct error error;
     struct worker_side side;     /* side.weights: its own copy, or the store's */
     const struct traits *traits; /* of side.strategy */
-    int changes;                 /* of the strategy that it has followed */
+    int changes;                 /* of the strategy that it has followed: side.step counts since then */
+    int counted;                 /* the last change that it was active at, which has added what side.step was
+                                    to the member's earlier steps; written while all are paused */
     float *there; /* [layout floats] its copy, when it lies in its device's memory for that alone to read */
     _Atomic long pauses; /* segments it has finished, or that were over before it came */
     int hopeless_steps;  /* in a row */
