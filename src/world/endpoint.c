@@ -333,7 +333,11 @@ static int connect_once(struct world *world, const struct netname *netname, cons
         if (world->shm_alone) continue;
         const int reason = connect_at(world, at, deadline, &socket);
         *why = strerror(reason);
-        if (reason == OK) code = make_endpoint(world, link_of(world), socket, &peer, name, out, error);
+        if (reason != OK) continue;
+        if (shares_memory(world, &peer) && connect_shared(world, &peer, name, out)) /* opened meanwhile */
+            sockets_of(world)->close(world, socket);
+        else
+            code = make_endpoint(world, link_of(world), socket, &peer, name, out, error);
     }
     freeaddrinfo(list);
     return code;

@@ -187,6 +187,8 @@ refused_with 2 '--join: "here" has no port, expected host:port' sweep --join=her
 refused_with 2 '--vary: expected none beside --join.*' sweep --join=127.0.0.1:1 --vary=batch=3
 refused_with 5 'the sweep at 127.0.0.1:1: not connected after 0.3 s: Connection refused' \
     sweep --join=127.0.0.1:1 --start-timeout=0.3 --devices=cpu:0
+run 5 sweep --join=127.0.0.1:1 --start-timeout=1.5 --devices=cpu:0,cpu:1
+[ "$(grep -c 'waiting for the sweep at 127.0.0.1:1$' err)" = 1 ] || fail "nobody listens yet: $(cat err)"
 refused_with 2 '--devices=none: expected --listen too.*' sweep --vary=batch=3 --devices=none --out=refused
 refused_with 2 '--vary=dataset: expected one data set.*' sweep --vary='dataset=digits|iris' \
     --listen=127.0.0.1:0 --out=refused
