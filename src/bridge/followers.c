@@ -307,3 +307,16 @@ int followers_hear(struct host *host, const struct follower **missing, struct er
     }
     return OK;
 }
+
+/* --- the training runs --- */
+
+int followers_watch(const struct host *host, struct error *error) {
+    for (int f = 0; f < host->follower_count; f++) {
+        const struct follower *follower = &host->followers[f];
+        bool ended = false;
+        uint8_t byte;
+        if (endpoint_peek(follower->endpoint, &byte, 1, 0.0, &ended) == 0 && ended)
+            return error_set(error, ERROR_PEER, "%s has closed the connection", follower->name);
+    }
+    return OK;
+}

@@ -193,6 +193,8 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
 /* At the leader, now and then: hears which workers the followers have lost, and whether one of them has to
  * go, so that the run is to end while it is there. */
 bool followers_ask(struct host *host);
+/* Likewise. Errors: ERROR_PEER: one of them has closed its connection, and left no word in it. */
+int followers_watch(const struct host *host, struct error *error);
 /* At a follower: tells so. Who does not hear it hears it at the next pause. */
 void follower_tell_lost(struct host *host, int worker, double timeout_s);
 /* At the leader: the next frame of a follower. When it says why it ends, that is the error; so is another

@@ -487,6 +487,7 @@ struct crew members_crew(const struct members_settings *settings) {
                          .joining = joining,
                          .admit = members_admit,
                          .asked = asked,
+                         .watch = members_watch,
                          .change = change,
                          .fetch = members_fetch,
                          .fetch_rest = members_fetch_rest,

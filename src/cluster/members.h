@@ -48,6 +48,8 @@ struct members {
 
 /* For a follower: answers the fetch of this turn; the slice that is its own, or all that was tested. */
 int members_answer(struct members *members, struct error *error);
+/* For the leader, while workers run: errors: ERROR_PEER: a follower has gone without a word. */
+int members_watch(void *members, struct error *error);
 /* For the leader, at a pause: all slices, tallies and losses. Errors: ERROR_PEER, which names the follower.
  */
 int members_fetch(void *members, struct error *error);

@@ -78,6 +78,10 @@ int members_answer(struct members *members, struct error *error) {
     return host_blame_leader(&members->host, code, error);
 }
 
+int members_watch(void *self, struct error *error) {
+    return followers_watch(&((struct members *)self)->host, error);
+}
+
 /* Where an update is one of all workers, all slices have had as many. Else the last gradient of who is lost
  * may have come to some of them alone: where all have been is remembered. */
 static int check_version(struct members *members, const struct follower *follower, const struct slice *slice,

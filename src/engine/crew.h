@@ -79,6 +79,8 @@ struct crew {
     /* Whether another process that the run needs has to go: it ends as if it was interrupted. Also while
      * workers run. */
     bool (*asked)(void *self);
+    /* While workers run. Errors: ERROR_PEER: a process is gone without which the run cannot go on. */
+    int (*watch)(void *self, struct error *error);
     int (*go)(void *self, struct error *error); /* a segment begins */
     /* Whether somebody is there who could take a worker's place, so that a pause is wanted. Also while
      * workers run. */

@@ -18,6 +18,11 @@ void training_fail(struct training *training, int member) {
     event_post(&training->bell);
 }
 
+void training_stop(struct training *training, const struct error *why) {
+    training->silence = *why;
+    training_fail(training, training->settings.roster->count);
+}
+
 bool training_failed(const struct training *training) {
     return atomic_load(&training->failed) >= 0;
 }

@@ -160,6 +160,8 @@ void training_go(struct training *training);
 /* Waits at most `seconds` for all workers to be paused and all that was sent to be applied, or until a log is
  * full; true when it is so, or when one has failed. */
 bool training_wait(struct training *training, double seconds);
+/* Fails a training that runs, unless it has failed: for what its coordinator has heard. */
+void training_stop(struct training *training, const struct error *why);
 bool training_failed(const struct training *training);
 int training_failing(
     const struct training *training); /* the first that has: a worker, or behind them a server */

@@ -81,6 +81,12 @@ static void give_up_lost(struct run *run) {
         if (run->crew.lost(run->members, w)) training_give_up(&run->training, w);
 }
 
+/* Workers wait for who is gone, or for the word that it is. */
+static void watch(struct run *run) {
+    struct error gone = {0};
+    if (run->crew.watch && run->crew.watch(run->members, &gone) != OK) training_stop(&run->training, &gone);
+}
+
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->setup.config.checkpoint_every_s;
@@ -90,6 +96,7 @@ static int run_segment(struct run *run, struct error *error) {
     training_go(&run->training);
     while (!training_wait(&run->training, run_look_s(run))) {
         give_up_lost(run);
+        watch(run);
         const double now = world_now(run->world);
         say_notices(run);
         say_recording(run);

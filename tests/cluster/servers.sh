@@ -175,6 +175,7 @@ finish ps1
 ends 5 ps0 w0 w1
 in_time "killed parameter server 1" $soon
 others_are_named "$(second)" ps0 w0 w1
+says ps0 "^trainer: the $(second)\\) has closed the connection; to go on from" # no worker is blamed
 
 go_on() { # options of all...
     start_ps 1 $small --timeout=$timeout --strategy=sync --optimizer=adam:rate=0.001 "$@"
