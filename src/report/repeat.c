@@ -268,14 +268,19 @@ int write_command(struct html *html, const struct facts *facts, struct error *er
 
 void write_command_note(struct html *html, const struct facts *facts) {
     const struct summary *summary = &facts->summary;
+    char cluster[TITLE_BYTES];
     html_put(html, "<p class=\"quiet\">");
     if (facts->has_summary) html_say(html, "Made by %s", summary->program);
     if (facts->has_summary && summary->machine[0]) html_say(html, " on %s", summary->machine);
     if (facts->has_summary) html_put(html, ". ");
-    html_put(html,
-             "Some options, such as <code>--data-dir</code>, <code>--slots</code>, "
-             "<code>--on-loss</code> and a cluster's <code>--workers</code>, are not recorded and must be "
-             "added by hand. ");
+    html_put(
+        html,
+        "Some options, such as <code>--data-dir</code>, <code>--weights</code>, "
+        "<code>--stop-after</code>, <code>--slots</code> and <code>--on-loss</code>, are not recorded and "
+        "must be added by hand. ");
+    if (facts->has_summary && facts_cluster(facts, cluster, sizeof cluster)[0])
+        html_put(html, "So must be a cluster's <code>--workers</code>, and a worker's <code>--group</code>, "
+                       "<code>--place</code> and <code>--schedule-pipeline</code>. ");
     if (!facts->has_summary)
         html_put(html, "Devices and threads must be added, too, as there is no summary.json. ");
     if (facts_resumed(facts))

@@ -16,6 +16,8 @@ lines = "".join(page.section("repeat").find(f".//{SPACE}pre").itertext()).strip(
 check(subtitle.endswith(", in " + sys.argv[2]), subtitle)
 check(f"It was {sys.argv[2]}: each line is typed for one process" in text and
       "which are not recorded" in text, text)
+everything = "".join(page.root.itertext())
+check(all(f"--{name}" in everything for name in ("weights", "stop-after", "workers", "group", "place")), text)
 lines[0] = re.sub("HOST:PORT", lambda _: next(addresses), lines[0])
 check(len(lines) == 1 + int(sys.argv[3]) and next(addresses, None) is None, lines)
 print("\n".join(lines))
