@@ -21,16 +21,21 @@ bool network_file_has_reader(const char *path) {
     return reader_of(path) != NULL;
 }
 
-int network_file_open(struct network_file *file, const char *path, struct error *error) {
-    const struct reader *reader = reader_of(path);
+/* plugin: the reader that was asked for; NULL: any. */
+static int refuse_name(const char *path, const struct plugin *plugin, struct error *error) {
     char all[200];
     struct text suffixes = text_into(all, sizeof all);
-    *file = (struct network_file){0};
     for (int r = 0; readers[r]; r++)
         for (const char *const *suffix = readers[r]->suffixes; *suffix; suffix++)
-            text_item(&suffixes, ", ", "%s", *suffix);
-    if (!reader)
-        return error_set(error, ERROR_USAGE, "%s: expected a name that ends with one of %s", path, all);
+            if (!plugin || plugin == &readers[r]->plugin) text_item(&suffixes, ", ", "%s", *suffix);
+    return error_set(error, ERROR_USAGE, "%s: expected a name that ends with %s%s", path,
+                     strchr(all, ',') ? "one of " : "", all);
+}
+
+int network_file_open(struct network_file *file, const char *path, struct error *error) {
+    const struct reader *reader = reader_of(path);
+    *file = (struct network_file){0};
+    if (!reader) return refuse_name(path, NULL, error);
     if (reader->needs)
         return error_set(error, ERROR_USAGE, "%s: reading it needs a build with %s", path, reader->needs);
     return reader->read(file, path, error);
@@ -195,9 +200,10 @@ int network_file_typed(char *text, size_t bytes, char *weights, struct error *er
     bool has_weights = false;
     if (!path[0])
         return error_set(error, ERROR_USAGE, "%s: found no file, expected %s:file=FILE", name, name);
-    if (reader && &reader->plugin != choice.plugin)
-        return error_set(error, ERROR_USAGE, "%s: found the file %s, expected one that %s reads", name, path,
-                         name);
+    if (!reader) return refuse_name(path, choice.plugin, error);
+    if (&reader->plugin != choice.plugin)
+        return error_set(error, ERROR_USAGE, "%s: found the file %s, which %s:file=%s reads", name, path,
+                         reader->plugin.name, path);
     RETURN_IF(
         network_file_text(path, (enum file_head)settings->head, text, bytes, &has_weights, NULL, error));
     snprintf(weights, PATH_BYTES, "%s",

@@ -48,7 +48,8 @@ head -c 5000 net.onnx >cut.onnx
 refused 3 'cut.onnx: found no ONNX model, or one that is cut short' describe --model=onnx:file=cut.onnx
 refused 3 'none.onnx: No such file' describe --model=onnx:file=none.onnx
 refused 2 'onnx: found no file, expected onnx:file=FILE' describe --model=onnx
-refused 2 'onnx: found the file net.h5, expected one that onnx reads' describe --model=onnx:file=net.h5
+refused 2 'net.txt: expected a name that ends with .onnx' describe --model=onnx:file=net.txt
+refused 2 'onnx: found the file net.h5, which keras:file=net.h5 reads' describe --model=onnx:file=net.h5
 refused 2 'the network takes examples of \[64\], the data set has \[4\]' describe --model=onnx:file=net.onnx \
     --dataset=iris
 [ $failures -eq 0 ]
