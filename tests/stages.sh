@@ -121,6 +121,7 @@ measuring_programs() {
         bench/compressors.py --model mlp --dataset mnist:take=2000 --epochs 1 --compressors none,bf16 &&
         bench/network.py --part latency --rounds 1 &&
         bench/shares.py --rounds 1 --models mlp &&
+        bench/strangers.py --rounds 1 --epochs 1 --silent 40 --rate 50 &&
         bench/disturbed.py --epochs 1 --out "$logs/disturbed"
 }
 
