@@ -10,8 +10,10 @@ Printed are the median, least and most examples/s of the rounds, and how many st
     TRAINER_DATA=... bench/strangers.py [--rounds 5] [--epochs 20] [--silent 1000] [--rate 500]
 """
 import argparse
+import json
 import os
 import random
+import resource
 import select
 import socket
 import statistics
@@ -21,7 +23,6 @@ import tempfile
 import time
 
 from cluster import ROOT, free_ports
-import json
 
 
 def knock(port):
@@ -152,6 +153,7 @@ def main():
 
 
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     if sys.argv[1:2] and sys.argv[1] in ("silent", "nonsense", "sink"):
         {"silent": silent, "nonsense": nonsense, "sink": sink}[sys.argv[1]](*map(int, sys.argv[2:]))
     else:
