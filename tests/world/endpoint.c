@@ -8,13 +8,12 @@ struct knock {
     struct world *world;
     char address[32];
     struct endpoint *endpoint;
+    struct error error;
 };
 
 static void knock(void *argument) {
     struct knock *knock = argument;
-    struct error error = {0};
-    CHECK(endpoint_connect(knock->world, knock->address, &knock->endpoint, LONG_S, &error) == OK, "%s",
-          error.words);
+    endpoint_connect(knock->world, knock->address, &knock->endpoint, LONG_S, &knock->error);
 }
 
 /* Nobody shares memory yet when it is tried; the port is open, and takes the connection when somebody does:
@@ -36,10 +35,10 @@ static void test_opened_meanwhile(void) {
     CHECK(world_spawn(one.world, "knock", NULL, knock, &one, &thread, &error) == OK, "%s", error.words);
     world_sleep(one.world, 0.3);
     const int shm = shm_listen(&name);
-    CHECK(shm >= 0 && !one.endpoint, "the queue had room");
+    CHECK(shm >= 0, "errno %d", errno);
     close(accept(port, NULL, NULL));
     world_join(thread);
-    CHECK(one.endpoint && endpoint_shares_memory(one.endpoint), "it went over TCP");
+    CHECK(one.endpoint && endpoint_shares_memory(one.endpoint), "it went over TCP, or %s", one.error.words);
     endpoint_close(one.endpoint);
     world_close(one.world);
     close(shm), close(port), close(first);
