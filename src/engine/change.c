@@ -18,19 +18,13 @@ void training_close_strategy(struct training *training) {
         training->strategy->close(&store->shards[s]);
 }
 
-/* Steps that its member's earlier ones do not have yet. Who is lost right after a change has not followed it,
- * and has none, whatever side.step says. */
-static long steps_since(const struct worker *worker) {
-    return worker->changes < worker->counted ? 0 : worker->side.step;
-}
-
 int training_change(struct training *training, bool go_on, struct error *error) {
     struct roster *roster = training->settings.roster;
     for (int w = 0; w < roster->workers; w++) {
         struct worker *worker = &training->workers[w];
         struct member *member = &roster->members[w];
         if (!atomic_load(&member->active)) continue; /* its steps are counted if it comes again */
-        member->earlier += steps_since(worker);
+        member->earlier += worker->side.step;
         worker->counted = training->changes + 1;
         atomic_store(&member->step, 0);
     }
