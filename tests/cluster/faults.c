@@ -140,16 +140,16 @@ static bool is_called(const char *words, const struct simulated_cluster *all, in
     return strstr(words, address) || (worker >= 0 && strstr(words, name));
 }
 
-/* Where one thing happens, the others name whom it has happened to, and not whom that one has stopped. Who
- * has not met all yet, and gives up, names who is not there: those may have gone for that. */
+/* Where one thing happens, the others name whom it has happened to, and not whom that one has stopped. Before
+ * the training begins they name who is not there, or has gone again: those may have done so for that. */
 static void check_blame(const struct plan *plan, const struct simulated_cluster *all, int index) {
     const struct error *error = &all->processes[index].error;
     const int began = all->scenario.servers + all->scenario.workers; /* behind them: who came again */
     if (index >= began || plan->count != 1 || plan->least > 0 || error->code != ERROR_PEER ||
         is_struck(&plan->list[0], index))
         return;
-    bool blames =
-        strstr(error->words, "every worker was lost") != NULL || strstr(error->words, "gave up after");
+    bool blames = strstr(error->words, "every worker was lost") || strstr(error->words, "gave up after") ||
+                  strstr(error->words, "has gone before the training began");
     for (int i = 0; i < all->count; i++)
         blames = blames || (is_struck(&plan->list[0], i) && is_called(error->words, all, i));
     CHECK(blames, "%s blames nobody whom anything happened to: \"%s\"", all->processes[index].name,
