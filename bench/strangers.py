@@ -89,7 +89,8 @@ def sink(port, hold):
         one.close()
 
 
-def helper(*words):
+def start(*words):
+    """This program as a process of its own, that is one of the three above."""
     return subprocess.Popen([sys.executable, os.path.abspath(__file__), *map(str, words)],
                             stdout=subprocess.PIPE, text=True)
 
@@ -111,13 +112,15 @@ def train(settings, folder, strangers, elsewhere):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for w in range(2)]
     port = ports[3] if elsewhere else ports[0]
-    others = [helper("sink", port, int(strangers[0] == "silent"))] if elsewhere else []
+    others = [start("sink", port, int(strangers[0] == "silent"))] if elsewhere else []
     if strangers:
-        others.append(helper(strangers[0], port, strangers[1]))
-    words = server.communicate(timeout=600)[1]
-    codes = [server.returncode] + [w.wait(60) for w in workers]
-    for other in others:
-        other.kill()
+        others.append(start(strangers[0], port, strangers[1]))
+    try:
+        words = server.communicate(timeout=600)[1]
+        codes = [server.returncode] + [w.wait(60) for w in workers]
+    finally:
+        for other in [server, *workers, *others]:
+            other.kill()
     came = [int(line) for line in others[-1].stdout.read().split()] if others else []
     if any(codes):
         sys.exit(f"exit codes {codes}: {words[-2000:]}")

@@ -313,9 +313,7 @@ int followers_hear(struct host *host, const struct follower **missing, struct er
 int followers_watch(const struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         const struct follower *follower = &host->followers[f];
-        bool ended = false;
-        uint8_t byte;
-        if (endpoint_peek(follower->endpoint, &byte, 1, 0.0, &ended) == 0 && ended)
+        if (has_ended(follower->endpoint))
             return error_set(error, ERROR_PEER, "%s has closed the connection", follower->name);
     }
     return OK;
