@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/reminder.h"
 #include "../base/text.h"
 #include "door.h"
 #include "followers.h"
@@ -19,7 +20,6 @@
 #define BUSY_S 0.05  /* at most while one of those who came is still to speak */
 #define ACCEPT_S 0.2 /* at most */
 #define LOOK_S 1.0   /* between two checks of who is still connected */
-#define SAY_S 5.0    /* between two lines about who is missing */
 
 static const struct address *address_of(const struct host *host, int ps) {
     return &host->settings.cluster->ps.list[ps];
@@ -136,17 +136,17 @@ int host_let_in(struct host *host, double seconds, bool *moved, struct error *er
 }
 
 /* Now and then: what the followers say, and what is said to all that are there and to the user. */
-static int look(struct host *host, double *looked, double *said, const char *words, struct error *error) {
+static int look(struct host *host, double *looked, struct reminder *reminder, const char *words,
+                struct error *error) {
     const struct host_settings *settings = &host->settings;
     const double now = world_now(settings->world);
     if (now - *looked < LOOK_S) return OK;
-    const bool speaks = words[0] && now - *said >= SAY_S;
+    const bool speaks = words[0] && reminder_is_due(reminder, now);
     RETURN_IF(followers_look(host, error));
     followers_tell(host);
     handshake_tell(host, speaks ? words : "");
     guests_say_unsaid(host, now);
     if (speaks) settings->say(settings->argument, words);
-    if (speaks) *said = now;
     *looked = world_now(settings->world);
     return OK;
 }
@@ -154,14 +154,17 @@ static int look(struct host *host, double *looked, double *said, const char *wor
 static int wait_for_all(struct host *host, struct error *error) {
     struct world *world = host->settings.world;
     const double began = world_now(world);
-    double said = began, looked = began, pause_s = LEAST_S;
-    char *words = host->waits_for;
+    double looked = began, pause_s = LEAST_S;
+    char *words = host->waits_for, before[sizeof host->waits_for] = "";
+    struct reminder reminder = {.due_s = INFINITY};
     while (true) {
         bool moved = false;
         RETURN_IF(followers_meet(host, error));
         if (name_missing(host, words, sizeof host->waits_for)[0] == '\0' || joins_enough(host)) return OK;
         RETURN_IF(check_waiting(host, world_now(world) - began, words, error));
-        RETURN_IF(look(host, &looked, &said, words, error));
+        if (strcmp(words, before) != 0) reminder_renew(&reminder, world_now(world));
+        memcpy(before, words, sizeof before);
+        RETURN_IF(look(host, &looked, &reminder, words, error));
         RETURN_IF(host_let_in(host, pause_s, &moved, error));
         RETURN_IF(handshake_hear(host, &moved, error));
         RETURN_IF(joins_hear_first(host, error));
@@ -210,7 +213,7 @@ int host_watch(struct host *host, struct error *error) {
 static int await_followers(struct host *host, struct error *error) {
     struct world *world = host->settings.world;
     const double began = world_now(world);
-    double said = began, looked = began, pause_s = LEAST_S;
+    double looked = began, pause_s = LEAST_S;
     while (true) {
         const struct follower *missing = NULL;
         char words[150] = "";
@@ -219,7 +222,7 @@ static int await_followers(struct host *host, struct error *error) {
         snprintf(words, sizeof words, "waiting for %s", missing->name);
         RETURN_IF(check_waiting(host, world_now(world) - began, words, error));
         RETURN_IF(handshake_watch(host, error));
-        RETURN_IF(look(host, &looked, &said, "", error));
+        RETURN_IF(look(host, &looked, NULL, "", error));
         if (host->lost.code != OK) return error_set(error, host->lost.code, "%s", host->lost.words);
         world_sleep(world, pause_s);
         pause_s = fmin(2.0 * pause_s, BUSY_S);

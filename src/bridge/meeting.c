@@ -16,7 +16,6 @@
 #define LOOK_S 0.1      /* between two checks of whether to continue waiting; between the first two tries */
 #define LAST_WORD_S 1.0 /* for a host to take a heartbeat */
 #define BEAT_S 2.0      /* between two signs of life, at most: a host may have a shorter timeout than we */
-#define SAY_S 5.0       /* between two lines about who is missing */
 #define SILENT_S 5.0    /* after which it says who has not answered the hello */
 enum { FRAMES_A_LOOK = 8 };
 
@@ -186,11 +185,10 @@ static int try_host(struct remote *remote, int index, struct error *error) {
     if (code == OK) return say_hello(remote, host, error);
     const bool again = code == ERROR_PEER && left > TRY_S && !world_stopped(settings->world);
     if (!again) return fail_connecting(remote, index, &why, error);
-    if (now_of(remote) < remote->say_s || index > 0 || settings->own_leader) return OK;
+    if (index > 0 || settings->own_leader || !reminder_is_due(&remote->reminder, now_of(remote))) return OK;
     char words[400];
     snprintf(words, sizeof words, "waiting for the %s %d (%s)", settings->server, index, address);
     settings->say(settings->argument, words);
-    remote->say_s = now_of(remote) + SAY_S;
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #ifndef TRAINER_BRIDGE_REMOTE_H
 #define TRAINER_BRIDGE_REMOTE_H
 
+#include "../base/reminder.h"
 #include "../device/update.h"
 #include "addresses.h"
 #include "packed.h"
@@ -77,7 +78,7 @@ struct remote {
     struct typed agreed; /* the settings of the run, as the leader has told them */
     const struct fingerprint *built; /* once this worker is ready; borrowed */
     double deadline, beaten_s;
-    double say_s; /* when it may say again that the leader is missing */
+    struct reminder reminder; /* that the leader is missing */
     /* Hears the hosts while the caller builds; `heard` is why that ended. */
     struct world_thread *attending;
     struct event enough;

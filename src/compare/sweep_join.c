@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../base/reminder.h"
 #include "../bridge/addresses.h"
 #include "../bridge/lane_terms.h"
 #include "../bridge/run_files.h"
@@ -14,7 +15,6 @@
 #include "sweep.h"
 
 #define TRY_S 1.0       /* between two looks for an interrupt while nobody listens there */
-#define SAY_S 5.0       /* between two lines that say so */
 #define LOOK_S 0.02     /* for the host's next word, at a time */
 #define LAST_WORD_S 2.0 /* for the host to take it */
 
@@ -82,7 +82,7 @@ static int connect_lane(struct joined_lane *lane, struct error *error) {
     const char *address = joined->settings->join;
     char words[400];
     const double until = world_now(world) + joined->config.start_timeout_s;
-    double say_s = 0.0;
+    struct reminder reminder = {0};
     while (!lane->endpoint) {
         struct error why = {0};
         const double left = until - world_now(world);
@@ -90,10 +90,9 @@ static int connect_lane(struct joined_lane *lane, struct error *error) {
         if (must_end(joined)) return interrupted(error);
         if (atomic_load(&joined->over)) return error_set(error, ERROR_PEER, "the sweep has ended");
         if (code != OK && (code != ERROR_PEER || left <= TRY_S)) return fail_connecting(joined, &why, error);
-        if (code == OK || lane->number > 0 || world_now(world) < say_s) continue;
+        if (code == OK || lane->number > 0 || !reminder_is_due(&reminder, world_now(world))) continue;
         snprintf(words, sizeof words, "waiting for the sweep at %s", address);
         say(joined, words);
-        say_s = world_now(world) + SAY_S;
     }
     lane_link_begin(&lane->link, world, lane->endpoint, joined->config.timeout_s, joined->config.timeout_s);
     return OK;

@@ -1,5 +1,6 @@
 /* Errors keep the first words on one line; memory is aligned, zeroed and fails when told to; files are read
- * whole, plain or gzip, and appear whole or not at all. */
+ * whole, plain or gzip, and appear whole or not at all; what stays true is said ever less often. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <zlib.h>
 #include "../../src/base/file.h"
 #include "../../src/base/memory.h"
+#include "../../src/base/reminder.h"
 #include "../../src/base/text.h"
 #include "../check.h"
 
@@ -384,6 +386,22 @@ static void test_text(void) {
     memory_free(grown.bytes);
 }
 
+static void test_reminder(void) {
+    static const double expected[] = {0.0, 5.0, 15.0, 35.0, 75.0, 135.0, 195.0, 200.0, 205.0};
+    enum { EXPECTED = sizeof expected / sizeof expected[0], RENEWED_AT = 197 };
+    struct reminder reminder = {0}, first = {.due_s = INFINITY};
+    int said = 0;
+    for (int now = 0; now < 215; now++) {
+        if (now == RENEWED_AT) reminder_renew(&reminder, now - 2.0);
+        if (!reminder_is_due(&reminder, now)) continue;
+        CHECK(said < EXPECTED && now == (int)expected[said], "line %d at %d s", said, now);
+        said++;
+    }
+    CHECK(said == EXPECTED, "%d lines", said);
+    for (int now = 0; now < 5; now++) reminder_renew(&first, now); /* news does not put it off */
+    CHECK(!reminder_is_due(&first, 4.9) && reminder_is_due(&first, 5.0), "the first line");
+}
+
 int main(void) {
     test_words();
     char folder[] = "/tmp/test_base.XXXXXX", command[64];
@@ -392,6 +410,7 @@ int main(void) {
     test_memory();
     test_text();
     test_join();
+    test_reminder();
     if (mkdtemp(folder) == NULL) return 1;
     test_read(folder);
     test_bombs(folder);
