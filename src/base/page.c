@@ -10,17 +10,17 @@
 
 enum { WORDS_BYTES = 6000, COMMAND_INDENT = 2, CONTINUED_INDENT = 4 };
 
-/* Where another process prints what this one says on a terminal, it tells what it has left for that. */
-static int columns_elsewhere(void) {
+int page_columns_told(void) {
     const char *told = getenv(PAGE_VARIABLE);
     const long columns = told ? strtol(told, NULL, 10) : 0;
-    return columns > 0 && columns <= USHRT_MAX ? (int)columns : PAGE_COLUMNS;
+    return columns > 0 && columns <= USHRT_MAX ? (int)columns : 0;
 }
 
 int page_columns(FILE *file) {
     struct winsize size = {0};
     if (ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 1) return size.ws_col;
-    return columns_elsewhere();
+    const int told = page_columns_told();
+    return told > 0 ? told : PAGE_COLUMNS;
 }
 
 struct page page_on(FILE *file) {

@@ -18,6 +18,10 @@ struct page {
  */
 int page_columns(FILE *file);
 
+/* Where another process prints on a terminal what this one says: the columns that it has left for that, from
+ * PAGE_VARIABLE; 0: there is none. */
+int page_columns_told(void);
+
 /* As wide as page_columns says, but at least PAGE_COLUMNS_LEAST. */
 struct page page_on(FILE *file);
 

@@ -3,6 +3,7 @@
 #ifndef TRAINER_BASE_REMINDER_H
 #define TRAINER_BASE_REMINDER_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #define REMINDER_FIRST_S 5.0
@@ -23,9 +24,7 @@ static inline void reminder_renew(struct reminder *reminder, double now_s) {
 /* Whether it is to be said now; who asks does so then. */
 static inline bool reminder_is_due(struct reminder *reminder, double now_s) {
     if (now_s < reminder->due_s) return false;
-    reminder->pause_s = reminder->pause_s == 0.0                  ? REMINDER_FIRST_S
-                        : 2.0 * reminder->pause_s < REMINDER_MOST_S ? 2.0 * reminder->pause_s
-                                                                    : REMINDER_MOST_S;
+    reminder->pause_s = fmax(fmin(2.0 * reminder->pause_s, REMINDER_MOST_S), REMINDER_FIRST_S);
     reminder->due_s = now_s + reminder->pause_s;
     return true;
 }

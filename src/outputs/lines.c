@@ -37,19 +37,33 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
     return OK;
 }
 
+/* In one line, with single blanks. */
+static bool fits(const struct lines *lines, const char *words) {
+    const int columns = lines_columns(lines);
+    int length = 0;
+    for (const char *c = words; *c; c++) length += c[0] != ' ' || c[1] != ' ';
+    return columns == 0 || length <= columns;
+}
+
 /* Its "Step" is the number of updates that the weights have had. A gradient that was dropped made none: the
- * line has those before it, and says so at its end. A terminal that is too narrow gets it closed up. */
+ * line has those before it, and says so at its end. A terminal that is too narrow gets it closed up, and
+ * without the time if it is too narrow for that. */
 static void print_row(struct printing *printing, const struct log_row *row) {
     struct printed *last = &printing->printed[row->worker];
     const long steps = row->step - last->step;
     const double average_ms = steps > 0 ? (row->time_s - last->time_s) * 1000 / (double)steps : 0;
     *last = (struct printed){.time_s = row->time_s, .step = row->step};
-    char worker[32] = "";
+    char worker[32] = "", time[40] = "", words[300];
     if (printing->workers > 1) snprintf(worker, sizeof worker, "Worker %d: ", row->worker);
-    lines_fit(printing->lines,
-              "%sStep: %ld,  Epoch: %2d,  Batch: %3ld of %3ld,  Cost: %.4f,  AvgTime: %3.2fms%s", worker,
-              row->version > 0 ? row->version : row->read_version, row->epoch, row->batch, row->batches,
-              (double)row->loss, average_ms, row->version > 0 ? "" : ",  dropped");
+    snprintf(time, sizeof time, ",  AvgTime: %3.2fms", average_ms);
+    for (int parts = 2; parts > 0; parts--) {
+        snprintf(words, sizeof words, "%sStep: %ld,  Epoch: %2d,  Batch: %3ld of %3ld,  Cost: %.4f%s%s",
+                 worker, row->version > 0 ? row->version : row->read_version, row->epoch, row->batch,
+                 row->batches, (double)row->loss, parts > 1 ? time : "",
+                 row->version > 0 ? "" : ",  dropped");
+        if (fits(printing->lines, words)) break;
+    }
+    lines_fit(printing->lines, "%s", words);
 }
 
 static int steps(void *self, const struct log_row *rows, int count, struct error *error) {

@@ -39,6 +39,7 @@ void lines_open(struct lines *lines, FILE *file, struct progress *bar) {
     lines->bar = bar;
     lines->pipe = file ? open_pipe(fileno(file)) : -1;
     lines->terminal = file && isatty(fileno(file)) == 1;
+    lines->fitted = lines->terminal || (file && page_columns_told() > 0);
     lines->gone = lines->stuck = false;
     lines->left_out = 0;
     lines->used = 0;
@@ -157,13 +158,13 @@ void lines_say(struct lines *lines, const char *format, ...) {
 }
 
 int lines_columns(const struct lines *lines) {
-    return lines->file && lines->terminal ? page_on(lines->file).columns : 0;
+    return lines->file && lines->fitted ? page_on(lines->file).columns : 0;
 }
 
 void lines_fit(struct lines *lines, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    say(lines, lines->terminal, format, arguments);
+    say(lines, lines->fitted, format, arguments);
     va_end(arguments);
 }
 

@@ -19,6 +19,7 @@ struct lines {
     struct progress *bar; /* borrowed; cleared before lines on a terminal, and drawn again; NULL: none */
     int pipe;             /* of a pipe, an own handle that never blocks; -1: none */
     bool terminal;
+    bool fitted;   /* they go to a terminal, here or of the process that prints them */
     bool gone;     /* the reader is */
     bool stuck;    /* it has read nothing for a second */
     long left_out; /* lines since the last that was taken */
@@ -27,7 +28,7 @@ struct lines {
 };
 
 void lines_open(struct lines *lines, FILE *file, struct progress *bar);
-/* Columns of the terminal that they go to; 0: there is none. */
+/* Columns of the terminal that they go to, here or where another process prints them; 0: there is none. */
 int lines_columns(const struct lines *lines);
 
 /* Adds one line; control characters in it become `?`. */

@@ -93,19 +93,24 @@ if [ "${found[0]}" -ne 0 ] || [ ! -e gone/summary.json ]; then
 fi
 # A terminal gets lines that fit it.
 cat >narrow.py <<'PYTHON'
-import sys
+import re, sys
 from terminal import on_terminal
-code, shown = on_terminal(60, sys.argv[1:])
+code, shown = on_terminal(72, sys.argv[1:])
 lines = shown.decode().splitlines()
-wide = [line for line in lines if len(line) > 60]
+wide = [line for line in lines if len(line) > 72]
 if code != 0 or wide or not any(line.startswith("localhost[1]: trainer: worker ") for line in lines):
-    sys.exit(f"exit code {code}, lines of more than 60 columns: {wide}, of: {lines}")
+    sys.exit(f"exit code {code}, lines of more than 72 columns: {wide}, of: {lines}")
 # What a process has divided by itself fits: it knows how much is left for it.
 first = [line.startswith("localhost[0]: mlp:") for line in lines].index(True)
 if not (lines[first + 1] + ":").startswith("localhost["):
     sys.exit(f"divided twice: {lines[first:first + 3]}")
+# What has no room is left out of the lines of steps and epochs: each is one line.
+rows = [line for line in lines if "Step: " in line or ": Epoch " in line]
+if len(rows) < 3 or not all(re.search(r"(Cost: \d+\.\d{4}|\d %|\d m?s)$", row) for row in rows):
+    sys.exit(f"not one line each: {rows} of {lines}")
 PYTHON
 python3 narrow.py "$TRAINER" $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --out=narrow \
+    --print-every=5 \
     >look.out 2>&1 || fail "--hosts on a terminal: $(cat look.out)"
 # The process that fails by itself says how the run ended, whoever ends first; nobody went on without it.
 for n in 1 2 3; do
