@@ -44,8 +44,8 @@ static const char *present(char *out, size_t bytes) {
     return out;
 }
 
-/* "; did you mean gpu:1?" for "cuda:1"; of a number that is all there is, so many CPU devices; "" where
- * nothing is near. */
+/* "; did you mean gpu:1?" for "cuda:1", "cpu:0?" for "cpu"; of a number that is all there is, so many CPU
+ * devices; "" where nothing is near. */
 static const char *nearest_words(bool alone, const char *item, size_t length, char out[MEANT_BYTES]) {
     static const char *const names[][2] = {{"cuda", "gpu"}, {"gpu", "gpu"}, {"cpu", "cpu"}};
     const char *colon = memchr(item, ':', length);
@@ -62,6 +62,7 @@ static const char *nearest_words(bool alone, const char *item, size_t length, ch
         const bool every = digits == 1 && colon[1] == '*';
         const bool is_label =
             every || (digits > 0 && digits < 4 && strspn(colon + 1, "0123456789") >= digits);
+        if (digits > 0 && !is_label) continue;
         snprintf(out, MEANT_BYTES, "; did you mean %s:%.*s?%s", names[i][1], is_label ? (int)digits : 1,
                  is_label ? colon + 1 : "0",
                  names[i][1][0] == 'g' && !DEVICES_MAY_BE_GPUS ? " (needs a build with CUDA)" : "");

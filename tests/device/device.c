@@ -132,7 +132,20 @@ static void check_wrong(const char *text, int expected_code, const char *expecte
     devices_close(devices, count);
 }
 
+static void check_no_guess(const char *text) {
+    const struct device_settings settings = {0};
+    struct device *devices = NULL;
+    struct error error = {0};
+    int count = 0;
+    bool shared = false;
+    const int code = devices_open(text, &settings, &devices, &count, &shared, &error);
+    CHECK(code == ERROR_USAGE && !strstr(error.words, "did you mean"), "'%s': code %d: %s", text, code,
+          error.words);
+}
+
 static void check_errors(void) {
+    check_no_guess("cpu:0..3");
+    check_no_guess("gpu:x");
     static const char *const texts[] = {"",        "cpu",        "cpu:",    ":0",          "cpu:0,",
                                         ",cpu:0",  "cpu:x",      "cpu:-1",  "cpu:+1",      "cpu: 1",
                                         "cpu:1.0", "CPU:0",      "cpu:0;1", "cpu:**",      "tpu:0",
