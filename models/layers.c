@@ -85,7 +85,7 @@ static node build(struct graph *g, node x, int classes, const void *text) {
 static const struct option rows[] = {{0}};
 
 static const struct recipe recipe[] = {
-    {"optimizer", "momentum:rate=0.1"}, {"schedule", "cosine"}, {"batch", "32"}, {"epochs", "60"}, {0}};
+    {"optimizer", "momentum:rate=0.02"}, {"schedule", "cosine"}, {"batch", "32"}, {"epochs", "60"}, {0}};
 
 const struct model model_layers = {
     .plugin = {.name = "layers",

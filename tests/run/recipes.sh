@@ -111,6 +111,8 @@ for model in $models; do
     [ -z "$slow" ] && { [ -z "$takes_images" ] || grep -qa 'onednn:conv2d_bias' "$TRAINER"; } || continue
     learns "$model" digits 0.7
 done
+[ -n "$slow" ] || ! grep -qa 'onednn:conv2d_bias' "$TRAINER" || learns \
+    "keras:file=$tests/../models/keras/cnn.json" digits 0.7 --strategy=async-lockfree --epochs=12
 
 # --- what does not fit ---
 refused() { # the one line, options...
