@@ -9,6 +9,8 @@
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../data/sources.h"
+#include "../graph/model.h"
+#include "../graph/network_file.h"
 #include "help.h"
 #include "kinds.h"
 
@@ -44,6 +46,7 @@ static const char *value_words(const struct option *row, char out[WORDS_BYTES]) 
         add_names(&text, kind_of(row));
     else
         add_choices(&text, option_choices(row, choices, sizeof choices));
+    if (kind_of(row) == &model_kind) add_names(&text, &reader_kind);
     return out;
 }
 
@@ -131,16 +134,16 @@ static int bash_command(const struct command *command, struct error *error) {
 static void bash_settings(const struct plugin_kind *kind, const struct plugin *plugin) {
     char words[WORDS_BYTES];
     const struct option *rows = plugin->options;
+    const char *option = kind == &reader_kind ? model_kind.name : kind->name;
     if (rows == NULL || rows->name == NULL) return;
-    printf("    %s:%s) words='", kind->name, plugin->name);
+    printf("    %s:%s) words='", option, plugin->name);
     for (const struct option *row = rows; row->name != NULL; row++)
         printf("%s%s=", row == rows ? "" : " ", row->name);
     puts("' ;;");
     for (const struct option *row = rows; row->name != NULL; row++) {
         value_words(row, words);
         if (row->type == OPTION_FLAG) snprintf(words, sizeof words, "0 1");
-        if (words[0] != '\0')
-            printf("    %s:%s:%s) words='%s' ;;\n", kind->name, plugin->name, row->name, words);
+        if (words[0] != '\0') printf("    %s:%s:%s) words='%s' ;;\n", option, plugin->name, row->name, words);
     }
 }
 

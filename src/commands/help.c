@@ -6,6 +6,8 @@
 
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../graph/model.h"
+#include "../graph/network_file.h"
 #include "kinds.h"
 
 /* Of plugin_kinds the first so many are chosen by an option of their name. */
@@ -151,13 +153,20 @@ static void print_commands(const struct page *page) {
     }
 }
 
+static void add_names(const struct plugin_kind *kind, const char *end, struct text *text) {
+    for (size_t i = 0; kind->plugins[i] != NULL; i++)
+        text_item(text, " ", "%s%s", kind->plugins[i]->name, end);
+}
+
+/* Readers are models, too. */
 static void print_plugins(const struct page *page) {
     char left[PLUGIN_HOW_BYTES + 2], names[1000], how[PLUGIN_HOW_BYTES];
     printf("\nplug-ins:\n");
     for (int k = 0; k < PLUGIN_KINDS; k++) {
         struct text text = text_into(names, sizeof names);
-        for (size_t i = 0; plugin_kinds[k]->plugins[i] != NULL; i++)
-            text_item(&text, " ", "%s", plugin_kinds[k]->plugins[i]->name);
+        if (plugin_kinds[k] == &reader_kind) continue;
+        add_names(plugin_kinds[k], "", &text);
+        if (plugin_kinds[k] == &model_kind) add_names(&reader_kind, ":file=FILE", &text);
         snprintf(left, sizeof left, "  %s", plugin_how(plugin_kinds[k], how));
         page_row(page, left, PLUGINS_INDENT, names);
     }

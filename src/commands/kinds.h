@@ -4,7 +4,7 @@
 
 #include "../base/option.h"
 
-enum { PLUGIN_KINDS = 8 };
+enum { PLUGIN_KINDS = 9 };
 extern const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS];
 
 /* What one of them is chosen by: "--model", "--outputs"; of what no option chooses: "export". */

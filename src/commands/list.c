@@ -5,6 +5,7 @@
 #include "../data/dataset.h"
 #include "../graph/layers.h"
 #include "../graph/model.h"
+#include "../graph/network_file.h"
 #include "../infer/export.h"
 #include "../record/output.h"
 #include "../store/optimizer.h"
@@ -14,8 +15,8 @@
 #include "kinds.h"
 
 const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {
-    &strategy_kind, &model_kind,      &dataset_kind, &optimizer_kind,
-    &schedule_kind, &compressor_kind, &output_kind,  &format_kind};
+    &strategy_kind,   &model_kind,  &dataset_kind, &optimizer_kind, &schedule_kind,
+    &compressor_kind, &output_kind, &format_kind,  &reader_kind};
 
 enum { NAMES_MOST = 255, NAMES_INDENT = 18 };
 
@@ -23,6 +24,7 @@ const char *plugin_how(const struct plugin_kind *kind, char how[PLUGIN_HOW_BYTES
     const char *option = kind == &output_kind       ? kind->folder
                          : kind == &format_kind     ? "export"
                          : kind == &compressor_kind ? "compress"
+                         : kind == &reader_kind     ? model_kind.name
                                                     : kind->name;
     snprintf(how, PLUGIN_HOW_BYTES, "--%s", option);
     return how;
@@ -34,6 +36,7 @@ static void print_kind(const struct plugin_kind *kind) {
     printf("%s (%s=%s)\n", kind->folder, plugin_how(kind, how),
            kind == &output_kind   ? "NAME,NAME,..."
            : kind == &format_kind ? "FILE.NAME"
+           : kind == &reader_kind ? "NAME:file=FILE,..."
                                   : "NAME:key=value,...");
     for (size_t i = 0; kind->plugins[i] != NULL; i++) {
         snprintf(left, sizeof left, "  %s", kind->plugins[i]->name);

@@ -116,10 +116,11 @@ static void put_commands(void) {
 
 static void put_plugins(void) {
     fputs(".SH PLUG\\-INS\nEach is chosen by its option, as NAME:key=value,key=value.\n", stdout);
+    char how[PLUGIN_HOW_BYTES];
     for (int k = 0; k < PLUGIN_KINDS; k++) {
         const struct plugin_kind *kind = plugin_kinds[k];
         fputs(".SS \\-\\-", stdout);
-        put_line(kind->name);
+        put_line(plugin_how(kind, how) + strlen("--"));
         for (size_t i = 0; kind->plugins[i] != NULL; i++) {
             put_item(kind->plugins[i]->name, kind->plugins[i]->help);
             fputs(".RS\n", stdout);

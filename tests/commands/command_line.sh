@@ -72,7 +72,8 @@ counted=0
 "$TRAINER" list >"$scratch/list"
 awk 'length > 80 { exit 1 }' "$scratch/list" || fail "trainer list: a line of more than 80 columns"
 names=$(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c \
-    src/store/schedules/*.c src/bridge/compressors/*.c src/outputs/*.c src/exports/*.c)
+    src/store/schedules/*.c src/bridge/compressors/*.c src/outputs/*.c src/exports/*.c \
+    src/imports/readers/*.c)
 for name in $names; do
     name=${name//_/-}
     grep -Eq "^  $name +[^ ].{9,}" "$scratch/list" || fail "trainer list: no line for $name"

@@ -43,7 +43,10 @@ proposes 'trainer bench --strat' '--strategies='
 proposes 'trainer --strategy=async-' "$(listed strategies async-)"
 proposes 'trainer --strategy=' "$(listed strategies '')"
 proposes 'trainer --strategy async-' "$(listed strategies async-)"
-proposes 'trainer train --quiet --model=' "$(listed models '')"
+proposes 'trainer train --quiet --model=' \
+    "$({ listed models ''; echo; listed readers ''; } | tr ' ' '\n' | sort | tr '\n' ' ' | sed 's/^ //; s/ $//')"
+proposes 'trainer --model=onnx:' 'file= head= weights='
+proposes 'trainer --model=keras:head=' 'fit same'
 proposes 'trainer --strategy=async-lockfree:a' 'adds= apply='
 proposes 'trainer --strategy=async-lockfree:apply=' 'server worker'
 proposes 'trainer --strategy=async-lockfree:apply=worker,adds=a' 'atomic'
