@@ -12,7 +12,7 @@
 #include "../record/progress.h"
 #include "command.h"
 
-enum { ARRAYS_INDENT = 13 };
+enum { ARRAYS_INDENT = 15 };
 
 struct describe_settings {
     char model[PLUGIN_TEXT_BYTES], dataset[1024], data_dir[1024], input[64];
@@ -50,19 +50,35 @@ static int parse_input(const char *text, struct shape *shape, struct error *erro
     return OK;
 }
 
+static bool is_variable(const struct graph *g, node n) {
+    return g->nodes[n].op == OP_variable;
+}
+
+/* Of the operations that a layer normalisation is made of, the one that takes its first variable. */
+static bool is_layer_norm(const struct graph *g, const struct node_info *info) {
+    return info->op == OP_mul && is_variable(g, info->input[1]);
+}
+
 /* The operand that is the first variable of a layer with weights; 0: it is none. */
-static int variable_of(const struct node_info *info) {
-    return info->op == OP_matmul || info->op == OP_conv2d || info->op == OP_embedding ? 1
-           : info->op == OP_batch_norm                                                ? 2
-                                                                                      : 0;
+static int variable_of(const struct graph *g, const struct node_info *info) {
+    switch (info->op) {
+    case OP_matmul:
+    case OP_conv2d:
+    case OP_embedding:
+        return 1;
+    case OP_batch_norm:
+        return 2;
+    default:
+        return is_layer_norm(g, info) ? 1 : 0;
+    }
 }
 
 /* Operations that are layers by themselves. */
 static bool is_named_as_layer(enum op op) {
-    static const enum op layers[] = {OP_relu,      OP_sigmoid,      OP_tanh,       OP_gelu,
-                                     OP_gelu_tanh, OP_silu,         OP_leaky_relu, OP_elu,
-                                     OP_relu6,     OP_hard_sigmoid, OP_hard_swish, OP_maxpool,
-                                     OP_lrn,       OP_avgpool,      OP_dropout,    OP_concat};
+    static const enum op layers[] = {OP_relu,       OP_sigmoid,    OP_tanh,   OP_gelu,    OP_gelu_tanh,
+                                     OP_silu,       OP_leaky_relu, OP_elu,    OP_relu6,   OP_hard_sigmoid,
+                                     OP_hard_swish, OP_maxpool,    OP_lrn,    OP_avgpool, OP_dropout,
+                                     OP_concat,     OP_pad,        OP_softmax};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (layers[i] == op) return true;
     return false;
@@ -75,12 +91,28 @@ static bool is_sum(const struct graph *g, const struct node_info *info) {
     return shape_equal(&a->shape, &b->shape) && a->op != OP_variable && b->op != OP_variable;
 }
 
+/* The product of two branches; the products of a layer normalisation are none. */
+static bool is_product(const struct graph *g, const struct node_info *info) {
+    if (info->op != OP_mul || info->input[0] == info->input[1]) return false;
+    const struct node_info *a = &g->nodes[info->input[0]], *b = &g->nodes[info->input[1]];
+    return a->shape.rank == b->shape.rank && b->op != OP_variable && b->op != OP_pow;
+}
+
+/* Over all pixels of a channel: rows and columns are one axis then. */
+static bool is_global_pool(const struct graph *g, const struct node_info *info) {
+    if (info->op != OP_reduce_mean && info->op != OP_reduce_max) return false;
+    const struct node_info *pixels = &g->nodes[info->input[0]];
+    return pixels->op == OP_reshape && pixels->shape.rank == 3 && info->shape.rank == 2 &&
+           g->nodes[pixels->input[0]].shape.rank == 4;
+}
+
 /* Nodes worth a line: those that people call layers. The batch is left out of their shapes. */
 static bool is_layer(const struct network *network, node n) {
-    const struct node_info *info = &network->graph.nodes[n];
-    return info->op == OP_placeholder
-               ? n == network->x
-               : variable_of(info) > 0 || is_named_as_layer(info->op) || is_sum(&network->graph, info);
+    const struct graph *g = &network->graph;
+    const struct node_info *info = &g->nodes[n];
+    if (info->op == OP_placeholder) return n == network->x;
+    return variable_of(g, info) > 0 || is_named_as_layer(info->op) || is_sum(g, info) ||
+           is_product(g, info) || is_global_pool(g, info);
 }
 
 /* On a terminal that is too narrow for them the arrays go on below, in their own column. */
@@ -96,8 +128,28 @@ static void print_line(const char *row, const char *arrays) {
 static void print_row(const char *layer, const char *output, size_t parameters, double multiply_adds,
                       const char *arrays) {
     char row[160];
-    snprintf(row, sizeof row, "%-12s %-14s %12zu %14.0f", layer, output, parameters, multiply_adds);
+    snprintf(row, sizeof row, "%-14s %-14s %12zu %14.0f", layer, output, parameters, multiply_adds);
     print_line(row, arrays);
+}
+
+static const char *layer_name(const struct graph *g, const struct node_info *info, bool depthwise) {
+    if (is_layer_norm(g, info)) return "layer_norm";
+    switch (info->op) {
+    case OP_matmul:
+        return "dense";
+    case OP_conv2d:
+        return depthwise ? "depthwise" : "conv";
+    case OP_placeholder:
+        return "input";
+    case OP_mul:
+        return "multiply";
+    case OP_reduce_mean:
+        return "global_avgpool";
+    case OP_reduce_max:
+        return "global_maxpool";
+    default:
+        return op_name(info->op);
+    }
 }
 
 static void print_layer(const struct graph *g, node n) {
@@ -107,7 +159,7 @@ static void print_layer(const struct graph *g, node n) {
     struct text arrays = text_into(names, sizeof names);
     size_t parameters = 0;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = info->shape.dims[i + 1];
-    node variable = variable_of(info) > 0 ? info->input[variable_of(info)] : NONE;
+    node variable = variable_of(g, info) > 0 ? info->input[variable_of(g, info)] : NONE;
     const bool depthwise = info->op == OP_conv2d && g->nodes[variable].op == OP_reshape;
     if (depthwise) variable = g->nodes[variable].input[0];
     if (variable != NONE && g->nodes[variable].op == OP_variable) {
@@ -123,12 +175,8 @@ static void print_layer(const struct graph *g, node n) {
             parameters += range->floats;
         }
     }
-    print_row(info->op == OP_matmul        ? "dense"
-              : depthwise                  ? "depthwise"
-              : info->op == OP_conv2d      ? "conv"
-              : info->op == OP_placeholder ? "input"
-                                           : op_name(info->op),
-              shape_text(&shape, text, sizeof text), parameters, graph_multiply_adds(g, n), names);
+    print_row(layer_name(g, info, depthwise), shape_text(&shape, text, sizeof text), parameters,
+              graph_multiply_adds(g, n), names);
 }
 
 /* codes: NULL: there are none. */
@@ -145,7 +193,7 @@ static int describe(const struct choice *model, const struct shape *shape, const
     int code = network_open(&network, &settings, error);
     if (code == OK) {
         double multiply_adds = 0.0;
-        print_line("layer        output           parameters  multiply-adds", "arrays");
+        print_line("layer          output           parameters  multiply-adds", "arrays");
         for (node n = 0; n <= network.logits; n++) {
             multiply_adds += graph_multiply_adds(&network.graph, n);
             if (is_layer(&network, n)) print_layer(&network.graph, n);

@@ -1,8 +1,11 @@
 /* From a list of layers to a graph: one function per row of layers.def. */
 #include <math.h>
+#include <string.h>
 
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "layers.h"
+#include "layers_text.h"
 #include "rules.h"
 
 /* What a layer is built from. */
@@ -325,10 +328,11 @@ static node end_of(struct graph *g, node y, int classes) {
     if (y == NONE) return NONE;
     const struct shape *shape = &g->nodes[y].shape;
     if (shape->rank == 2 && shape->dims[1] != classes) {
-        graph_mistake(
-            g,
-            "the network has %d outputs, expected %d, one per class or value of the data set: end with dense",
-            shape->dims[1], classes);
+        graph_mistake(g,
+                      "the network has %d output%s, expected %d, one per class or value of the data set: end "
+                      "with dense, "
+                      "or take a file's network with head=fit",
+                      shape->dims[1], shape->dims[1] == 1 ? "" : "s", classes);
         return NONE;
     }
     if (shape->rank != 2) {
@@ -337,6 +341,17 @@ static node end_of(struct graph *g, node y, int classes) {
         return NONE;
     }
     return g->nodes[y].op == OP_softmax ? g->nodes[y].input[0] : y;
+}
+
+/* "layer 2 (maxpool 200): " in front, instead of the operation that the layer is made of. */
+static void say_where(const struct layer_list *list, int i, struct error *error) {
+    char words[120];
+    struct text text = text_into(words, sizeof words);
+    const size_t operation = strspn(error->words, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (strncmp(error->words + operation, ": ", 2) == 0)
+        memmove(error->words, error->words + operation + 2, strlen(error->words + operation + 2) + 1);
+    layers_write_one(list, i, &text);
+    error_prefix(error, "layer %d (%s): ", i + 1, words);
 }
 
 node layers_build(struct graph *g, const struct layer_list *list, node x, int classes) {
@@ -354,9 +369,7 @@ node layers_build(struct graph *g, const struct layer_list *list, node x, int cl
         last = i;
     }
     if (g->error.code == OK) logits = end_of(g, built[last], classes);
-    const struct layer *at = &list->layers[last];
-    error_prefix(&g->error, "layer %d (%s%s%s): ", last + 1, at->name, at->name[0] ? " = " : "",
-                 layer_rows[at->kind].name);
+    if (g->error.code != OK) say_where(list, last, &g->error);
     memory_free(built);
     return logits;
 }

@@ -338,17 +338,21 @@ static void write_inputs(const struct layer_list *list, int i, struct text *text
     }
 }
 
+void layers_write_one(const struct layer_list *list, int i, struct text *text) {
+    const struct layer *layer = &list->layers[i];
+    if (layer->name[0]) text_add(text, "%s = ", layer->name);
+    text_add(text, "%s", layer_rows[layer->kind].name);
+    write_attributes(layer, text);
+    write_inputs(list, i, text);
+    if (layer->activation != LAYER_NONE) text_add(text, " %s", layer_rows[layer->activation].name);
+}
+
 void layers_write(const struct layer_list *list, const char *separator, struct text *text) {
     for (int i = 0; i < list->input.count; i++)
         text_add(text, "%s%d", i > 0 ? "x" : LAYER_WORD_INPUT " ", list->input.at[i]);
     if (list->input.count > 0) text_add(text, "%s", separator);
     for (int i = 0; i < list->count; i++) {
-        const struct layer *layer = &list->layers[i];
         if (i > 0) text_add(text, "%s", separator);
-        if (layer->name[0]) text_add(text, "%s = ", layer->name);
-        text_add(text, "%s", layer_rows[layer->kind].name);
-        write_attributes(layer, text);
-        write_inputs(list, i, text);
-        if (layer->activation != LAYER_NONE) text_add(text, " %s", layer_rows[layer->activation].name);
+        layers_write_one(list, i, text);
     }
 }

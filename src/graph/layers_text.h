@@ -25,4 +25,7 @@ int layers_parse(struct layer_list *list, const char *where, const char *text, s
  * only what is not the default, everything in one order. */
 void layers_write(const struct layer_list *list, const char *separator, struct text *text);
 
+/* Layer i alone, as layers_write has it. */
+void layers_write_one(const struct layer_list *list, int i, struct text *text);
+
 #endif

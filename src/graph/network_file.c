@@ -123,9 +123,11 @@ void network_file_name(const struct layer_list *list, struct layer *layer, const
 
 const struct option network_file_options[] = {
     OPTION_ROW(TEXT, "file", struct network_file_settings, file, .value = "FILE", .help = "the file"),
-    OPTION_ROW(CHOICE, "weights", struct network_file_settings, weights, .fallback = "same",
-               .choices = "same|fresh",
-               .help = "start with the weights in the file, where it has some, or with fresh ones"),
+    OPTION_ROW(CHOICE, "weights", struct network_file_settings, weights, .fallback = "auto",
+               .choices = "auto|same|fresh",
+               .help =
+                   "start with the weights in the file, or with fresh ones; auto: with those in the file, "
+                   "where it has some"),
     OPTION_ROW(CHOICE, "head", struct network_file_settings, head, .fallback = "same", .choices = "same|fit",
                .help = "fit: the last dense layer gets as many outputs as the data set has classes"),
     {0},
@@ -206,7 +208,9 @@ int network_file_typed(char *text, size_t bytes, char *weights, struct error *er
                          reader->plugin.name, path);
     RETURN_IF(
         network_file_text(path, (enum file_head)settings->head, text, bytes, &has_weights, NULL, error));
+    if (!has_weights && settings->weights == FILE_WEIGHTS_SAME)
+        return error_set(error, ERROR_FILE, "%s: found no weights, expected some for weights=same", path);
     snprintf(weights, PATH_BYTES, "%s",
-             has_weights && settings->weights == FILE_WEIGHTS_SAME ? settings->file : "");
+             has_weights && settings->weights != FILE_WEIGHTS_FRESH ? settings->file : "");
     return OK;
 }

@@ -40,7 +40,7 @@ struct network_file_settings {
     int weights; /* enum file_weights */
     int head;    /* enum file_head */
 };
-enum file_weights { FILE_WEIGHTS_SAME, FILE_WEIGHTS_FRESH };
+enum file_weights { FILE_WEIGHTS_AUTO, FILE_WEIGHTS_SAME, FILE_WEIGHTS_FRESH };
 enum file_head { FILE_HEAD_SAME, FILE_HEAD_FIT };
 extern const struct option network_file_options[];
 

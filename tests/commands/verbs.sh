@@ -49,10 +49,19 @@ has '^all .* 79510 .* 318040 bytes'
 has '^dense .*\[100\] .* 78500 .*\[784, 100\]'
 good describe --model=softmax --dataset=iris
 has '^all .* 15 ' # 4 * 3 + 3
+adds_up() {
+    awk 'NR == 1 { next } $1 == "all" { exit sum != $2 } { sub(/\[[^]]*\]/, ""); sum += $2 }' out ||
+        fail "describe: the rows do not add up: $(cat out)"
+}
 good describe
 has '^all .* 7510 ' # 64 * 100 + 100 + 100 * 10 + 10
-awk '$1 != "all" && $1 != "layer" { sum += $(NF > 3 ? 3 : 0) } $1 == "all" { exit sum != $2 }' out ||
-    fail "describe: the rows do not add up: $(cat out)"
+adds_up
+good describe --model='layers: conv 4 3x3; pad 1; layer_norm; a = softmax; global_avgpool; dense 4; '\
+'reshape 1x1x4; multiply a; norm = layer_norm; global_maxpool; dense'
+adds_up
+[ "$(awk 'NR > 1 { printf "%s ", $1 }' out)" = "input conv pad layer_norm softmax global_avgpool dense \
+multiply layer_norm global_maxpool dense all " ] || fail "describe: the layers: $(cat out)"
+has '^layer_norm .* norm/scale \[4\], norm/shift \[4\]'
 good describe --model='layers: a = dense 8 relu; b = dense 8; c = add a b; dropout 0.5; concat c; dense'
 [ "$(awk 'NR > 1 { printf "%s ", $1 }' out)" = "input dense relu dense add dropout concat dense all " ] ||
     fail "describe: the layers: $(cat out)"

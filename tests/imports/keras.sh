@@ -119,9 +119,11 @@ refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has
     --model=keras:file=net.json --dataset=digits
 model net.json Sequential "$(input 4)" "$dense"
 refused 2 'layers: layer 1 .*: the network has 10 outputs, expected 3, one per class or value of the data set: '\
-'end with dense \(iris\)' \
+'end with dense, or take a file.s network with head=fit \(iris\)' \
     --model=keras:file=net.json --dataset=iris
 run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet
+refused 3 'net.json: found no weights, expected some for weights=same' \
+    --model=keras:file=net.json,weights=same,head=fit --dataset=iris
 refused 3 'net\.json: found a network without weights, expected some' import net.json --out=none
 refused 2 'import: expected --out=DIR' import net.json
 [ ! -e none ] || fail "import left a folder of what it could not do"

@@ -136,7 +136,7 @@ wrong 2 'layers: line 1, column 1: unknown layer "dens"; did you mean "dense"?' 
 wrong 2 'layers: line 1, column 9: dense: "b" is not a setting' 'layers:dense 3 b; dense'
 wrong 2 'layers: layer 2 (dense): found [32, 8, 8, 1], expected [batch, numbers]: flatten it first' \
     'layers:conv 1 1x1 relu; dense'
-wrong 2 'layers: layer 1 (dense): the network has 7 outputs, expected 10, one per class or value' 'layers:dense 7'
+wrong 2 'layers: layer 1 (dense 7): the network has 7 outputs, expected 10, one per class or value' 'layers:dense 7'
 "$TRAINER" --model='layers:conv 3 2x2; flatten; dense' --dataset=iris --out=wrong >out 2>err
 [ $? -eq 2 ] && grep -q 'found 4 measurements per example of iris, expected an image' err ||
     fail "measurements: $(cat err)"
