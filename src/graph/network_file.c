@@ -157,7 +157,9 @@ static int fit_head(struct network_file *file, const char *path, struct error *e
     if (head == LAYER_INPUT || file->list.layers[head].kind != LAYER_dense)
         return error_set(error, ERROR_FILE,
                          "%s: head=fit: found another layer at its end, expected a dense one", path);
-    file->list.layers[head].values.units = 0;
+    struct layer *layer = &file->list.layers[head];
+    layer->values.units = 0;
+    if (layer->activation == LAYER_sigmoid) layer->activation = LAYER_NONE; /* the loss has what fits */
     return OK;
 }
 

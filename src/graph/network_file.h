@@ -29,6 +29,7 @@ struct network_file {
     int count, room;
     struct shape input; /* of one example: {features} or {rows, columns, channels}; rank 0: not said */
     int classes;        /* outputs of the last layer; 0: not said */
+    bool ends_there;    /* with the list's last layer: no softmax or sigmoid of a loss is behind it */
     struct file_optimizer optimizer;
     char notice[240]; /* what is said there and not heeded here, for who takes the weights; or "" */
 };

@@ -230,6 +230,7 @@ static int finish(struct reading *reading, const struct json_value *config) {
                 network_file_name(list, &list->layers[input], network->names[input]);
         }
     network->file->classes = network_file_classes(network->file);
+    network->file->ends_there = true;
     return layers_check(list, network->path, ERROR_FILE, reading->error);
 }
 

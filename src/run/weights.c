@@ -215,11 +215,27 @@ static void warn_of_names(struct run *run, const struct source *source) {
         progress_warn(&run->progress, "%.200s: %s", source->path, why.words);
 }
 
+/* Here the loss has the softmax or sigmoid behind the last layer, and what is exported has it, too. */
+static void say_end(struct run *run, const struct source *source) {
+    const struct layer_list *list = &source->network.list;
+    const enum task task = run->setup.dataset.task;
+    const enum layer_kind end = task == TASK_CLASSES  ? LAYER_softmax
+                                : task == TASK_LABELS ? LAYER_sigmoid
+                                                      : LAYER_NONE;
+    if (!run->imports || !source->network.ends_there || end == LAYER_NONE) return;
+    const struct layer *last = &list->layers[list->count - 1];
+    if (last->kind == end || last->activation == end) return;
+    progress_warn(&run->progress,
+                  "%.200s: it does not end with a %s; here one follows, also in what is exported",
+                  source->path, layer_rows[end].name);
+}
+
 int run_take_weights(struct run *run, float *weights, struct error *error) {
     struct source source = {.path = run->setup.config.weights};
     bool same = true;
     int code = open_source(&source, error);
     if (code == OK && strcmp(run->setup.config.freeze, "none") == 0) progress_warn_of(source.network.notice);
+    if (code == OK) say_end(run, &source);
     if (code == OK && safetensors_text(&source.content, "class_names")) warn_of_names(run, &source);
     if (code == OK) code = take_all(run, &source, weights, error);
     if (code == OK) code = take_units(run, &source, weights, &same, error);

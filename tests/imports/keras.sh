@@ -122,6 +122,10 @@ refused 2 'layers: layer 1 .*: the network has 10 outputs, expected 3, one per c
 'end with dense, or take a file.s network with head=fit \(iris\)' \
     --model=keras:file=net.json --dataset=iris
 run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet
+model net.json Sequential "$(input 4)" "$(layer Dense end '"units": 1, "activation": "sigmoid"')"
+run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet --replace
+grep -Fq '"layers:input 4; end = dense"' iris/summary.json ||
+    fail "head=fit of a sigmoid: $(grep '"model"' iris/summary.json)"
 refused 3 'net.json: found no weights, expected some for weights=same' \
     --model=keras:file=net.json,weights=same,head=fit --dataset=iris
 refused 3 'net\.json: found a network without weights, expected some' import net.json --out=none
@@ -228,8 +232,18 @@ unless --freeze names them" \
     [ ! -s err ] || fail "with --freeze: said $(cat err)"
 done
 run 0 import sequence.keras --dataset=digits:take=256 --out=back --replace
+[ ! -s err ] || fail "import of what ends with a softmax: said $(cat err)"
 # shellcheck disable=SC2086
 run 0 --resume=back --epochs=1 --quiet
+python3 - <<'PYTHON'
+import zipfile
+with zipfile.ZipFile("sequence.keras") as given, zipfile.ZipFile("logits.keras", "w") as made:
+    for name in given.namelist():
+        made.writestr(name, given.read(name).replace(b'"softmax"', b'"linear"'))
+PYTHON
+run 0 import logits.keras --dataset=digits:take=256 --out=back --replace
+grep -qx 'trainer: logits.keras: it does not end with a softmax; here one follows, also in what is exported' \
+    err || fail "import of logits: said $(cat err)"
 
 # --- damaged files: exit code 3 and one line, or what it still says; never a crash ---
 bytes=$(wc -c <sequence.h5)
