@@ -62,17 +62,19 @@ struct opening {
     int size[3];       /* height, width, channels */
 };
 
-/* "32x48"; nothing else, also no blank. */
+/* "32x48", or "32" for a square; nothing else, also no blank. */
 static int read_size(struct opening *opening, struct error *error) {
     const char *text = opening->settings->size;
     char *middle = NULL, *end = NULL;
     long height = 0, width = 0;
     if (text[strspn(text, "0123456789x")] == '\0') height = strtol(text, &middle, 10);
     if (middle && *middle == 'x') width = strtol(middle + 1, &end, 10);
+    if (middle && *middle == '\0') width = height, end = middle;
     if (!end || *end != '\0' || height < 1 || height > SIDE_MOST || width < 1 || width > SIDE_MOST)
-        return error_set(error, ERROR_USAGE,
-                         "pictures: size=%s: expected height x width, 1 to %d each, as in 32x32", text,
-                         SIDE_MOST);
+        return error_set(
+            error, ERROR_USAGE,
+            "pictures: size=%s: expected height x width, 1 to %d each, as in 32x32, or a square's side", text,
+            SIDE_MOST);
     opening->size[0] = (int)height;
     opening->size[1] = (int)width;
     opening->size[2] = opening->settings->channels == 0 ? 3 : GREY;

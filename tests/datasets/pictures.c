@@ -302,7 +302,7 @@ static void check_errors(const struct place *place) {
     make_folder(place, "latin");
     make_folder(place, "latin/caf\xe9");
     refused(place, "latin", "size=4x4", ERROR_FILE, "a class's folder, expected a name in UTF-8");
-    static const char *const sizes[] = {"4",      "4x",    "x4",   "0x4",  "4x0",
+    static const char *const sizes[] = {"x",      "4x",    "x4",   "0x4",  "4x0",
                                         "4097x4", "4x4x4", "-4x4", "4 x4", "99999999999999999999x4"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char settings[60];
