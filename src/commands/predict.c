@@ -1,5 +1,5 @@
 /* trainer predict: the class of each row of a table or of a picture, with its probability; or its labels, or
- * its values. Where the table has the labels, also how many are right. */
+ * its values. Where the table has them, too, also how many are right, or how far the values are missed. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,10 +7,12 @@
 
 #include "../base/csv.h"
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../config/config.h"
 #include "../record/progress.h"
 #include "../infer/array_rows.h"
 #include "../infer/ensemble.h"
+#include "../infer/figures.h"
 #include "../infer/predictions.h"
 #include "../infer/table_rows.h"
 #include "command.h"
@@ -159,8 +161,18 @@ static void say_scaled(struct predictor *predictor, const char *name) {
 /* --- tables --- */
 
 struct judged {
-    long rows, right; /* that have a label; whose label was predicted */
+    long rows, right;      /* that have a label; whose label was predicted */
+    struct figures values; /* of the rows that have all their values, where these are predicted */
 };
+
+/* Row i of those in hand, of which the network says `outputs`. */
+static void judge_values(struct judged *judged, const struct table_rows *table, int i, const float *outputs) {
+    const struct examples wanted = {.targets = table->targets};
+    const int count = judged->values.outputs;
+    for (int o = 0; o < count; o++)
+        if (isnan(table->targets[(size_t)i * (size_t)count + (size_t)o])) return;
+    figures_add(&judged->values, &wanted, i, 1, outputs, NULL);
+}
 
 static int print_rows(struct predictor *predictor, const struct table_rows *table,
                       const struct features *features, struct judged *judged, struct error *error) {
@@ -169,9 +181,10 @@ static int print_rows(struct predictor *predictor, const struct table_rows *tabl
     const int code = compute(predictor, features, &probabilities, error);
     if (code == OK) predictions_begin(&predictor->predictions, table->head);
     for (int i = 0; code == OK && i < features->count; i++) {
+        const float *outputs = &probabilities[(size_t)i * (size_t)predictor->restored->classes];
         const int label = table->labels[i],
-                  said = predictions_add(&predictor->predictions, name, carried,
-                                         &probabilities[(size_t)i * (size_t)predictor->restored->classes]);
+                  said = predictions_add(&predictor->predictions, name, carried, outputs);
+        if (table->targets) judge_values(judged, table, i, outputs);
         judged->rows += label != TABLE_LABEL_NONE;
         judged->right += label == said;
         if (carried) carried += strlen(carried) + 1;
@@ -192,11 +205,38 @@ static void say_strangers(struct predictor *predictor, const struct table_rows *
                   csv_shown(restored->class_names[restored->classes - 1], last));
 }
 
-/* What the predictions alone do not show. Where they are CSV, the accuracy is no part of it. */
+/* Where the predictions are CSV, this line is no part of it. */
+static void say_judged(struct predictor *predictor, const char *name, const char *words) {
+    char line[PATH_BYTES + 160];
+    const bool named = predictor->predictions.named;
+    snprintf(line, sizeof line, "%.*s%s%s", named ? PATH_BYTES : 0, name, named ? ": " : "", words);
+    if (predictor->predictions.format == PREDICTIONS_CSV)
+        progress_say(&predictor->progress, "%s", line);
+    else
+        puts(line);
+}
+
+static int say_values(struct predictor *predictor, const char *name, const struct figures *figures,
+                      struct error *error) {
+    static const enum metric said[] = {METRIC_RMSE, METRIC_MAE, METRIC_R2};
+    double value[METRICS];
+    char words[160], figure[METRIC_BYTES];
+    struct text text = text_into(words, sizeof words);
+    if (figures->examples == 0) return OK;
+    RETURN_IF(figures_end(figures, &(struct examples){0}, value, error));
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        text_item(&text, ", ", "%s: %s", metric_rows[said[i]].title,
+                  metric_plain(said[i], value[said[i]], figure));
+    text_add(&text, " (%d row%s)", figures->examples, figures->examples == 1 ? "" : "s");
+    say_judged(predictor, name, words);
+    return OK;
+}
+
+/* What the predictions alone do not show. */
 static void conclude(struct predictor *predictor, const struct table_rows *table,
                      const struct judged *judged) {
     const char *name = table->reader.rows.name;
-    char line[PATH_BYTES + 100];
+    char words[80];
     if (table_rows_scaled(table)) say_scaled(predictor, name);
     if (table->unseen > 0)
         progress_warn(&predictor->progress, "%s: values that training did not have count as none: %ld cell%s",
@@ -210,13 +250,9 @@ static void conclude(struct predictor *predictor, const struct table_rows *table
                       "%s: labels that are not a class of the network count as wrong: %ld", name,
                       table->unknown);
     if (judged->rows == 0) return;
-    const bool named = predictor->predictions.named;
-    snprintf(line, sizeof line, "%.*s%sAccuracy: %.4f (%ld of %ld)", named ? PATH_BYTES : 0, name,
-             named ? ": " : "", (double)judged->right / (double)judged->rows, judged->right, judged->rows);
-    if (predictor->predictions.format == PREDICTIONS_CSV)
-        progress_say(&predictor->progress, "%s", line);
-    else
-        puts(line);
+    snprintf(words, sizeof words, "Accuracy: %.4f (%ld of %ld)", (double)judged->right / (double)judged->rows,
+             judged->right, judged->rows);
+    say_judged(predictor, name, words);
 }
 
 /* The next rows; *more: there were some. */
@@ -237,9 +273,14 @@ static int take_table(struct predictor *predictor, struct file_reader *file, str
     bool more = true;
     int code = table_rows_open(&table, predictor->restored, file, csv, predictor->predictions.named, error);
     if (code == OK && csv) code = agree_on_columns(predictor, file->path, table.head, error);
+    if (code == OK && table.targets)
+        code = figures_open(&judged.values, TASK_VALUES, predictor->restored->classes, (struct units){0}, 0,
+                            error);
     while (code == OK && more) code = take_rows(predictor, &table, &judged, &more, error);
     if (code == OK) predictions_begin(&predictor->predictions, table.head); /* of no rows, too */
     if (code == OK) conclude(predictor, &table, &judged);
+    if (code == OK) code = say_values(predictor, table.reader.rows.name, &judged.values, error);
+    figures_close(&judged.values);
     table_rows_close(&table);
     return code;
 }

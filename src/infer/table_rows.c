@@ -59,6 +59,8 @@ int table_rows_open(struct table_rows *rows, struct restored *restored, struct f
     RETURN_IF(code);
     if (carries) RETURN_IF(carry_head(rows, error));
     RETURN_IF(memory_array(&rows->labels, rows->most, "labels", error));
+    if (restored->task == TASK_VALUES)
+        RETURN_IF(memory_array(&rows->targets, rows->most * restored->classes, "targets", error));
     return memory_array(&rows->cells, columns_cells(&restored->columns), "a row", error);
 }
 
@@ -69,6 +71,20 @@ static bool is_labelled(const struct csv_reader *reader) {
 static void add_stranger(struct table_rows *rows, int *label) {
     *label = TABLE_LABEL_UNKNOWN;
     if (rows->unknown++ == 0) csv_shown(rows->reader.rows.cells[rows->reader.label], rows->stranger);
+}
+
+/* What is no number counts as none: it is to be predicted. */
+static void read_targets(const struct table_rows *rows, float *targets) {
+    const struct csv_reader *reader = &rows->reader;
+    const struct columns *columns = reader->columns;
+    for (int t = 0; t < rows->restored->classes; t++) targets[t] = NAN;
+    for (int cell = 0; cell < reader->cells; cell++) {
+        const int column = reader->column_of[cell];
+        float value = 0.0f;
+        if (column < 0 || columns->at[column].role != COLUMN_TARGET) continue;
+        if (csv_number(reader->rows.cells[cell], reader->format.decimal, &value) == NULL)
+            targets[reader->place_of[cell] - columns_cells(columns)] = value;
+    }
 }
 
 static int read_rows(struct table_rows *rows, struct features *features, struct error *error) {
@@ -83,6 +99,8 @@ static int read_rows(struct table_rows *rows, struct features *features, struct 
         rows->unseen +=
             columns_expand(columns, rows->cells, features->floats + (size_t)features->count * numbers);
         if (*label < 0 && is_labelled(&rows->reader)) add_stranger(rows, label);
+        if (rows->targets)
+            read_targets(rows, rows->targets + (size_t)features->count * (size_t)rows->restored->classes);
         if (rows->carries) carry_row(rows, rows->reader.rows.name, &rows->carried);
         features->count++;
     }
@@ -122,6 +140,7 @@ void table_rows_close(struct table_rows *rows) {
     memory_free(rows->carried.bytes);
     memory_free(rows->head);
     memory_free(rows->labels);
+    memory_free(rows->targets);
     memory_free(rows->cells);
     *rows = (struct table_rows){0};
 }

@@ -16,11 +16,13 @@ struct table_rows {
     bool carries; /* what the network does not take is carried along as text */
     bool named;   /* and before it the name of the file */
     struct text
-        carried;  /* of the rows in hand, cells of CSV each with a comma behind it, each row with a 0 */
-    char *head;   /* the same of the names of these columns; owned */
-    int most;     /* rows at a time */
-    int *labels;  /* [most] of the rows in hand: class, or one of those below; owned */
-    float *cells; /* [features] a row, owned */
+        carried;    /* of the rows in hand, cells of CSV each with a comma behind it, each row with a 0 */
+    char *head;     /* the same of the names of these columns; owned */
+    int most;       /* rows at a time */
+    int *labels;    /* [most] of the rows in hand: class, or one of those below; owned */
+    float *targets; /* [most][outputs] of the rows in hand, where values are predicted; NAN: the row does not
+                       have it; owned */
+    float *cells;   /* [features] a row, owned */
     float lowest, highest;          /* of the numbers read so far, as they are in the file */
     bool fractions;                 /* some of them are between two whole ones */
     long unseen;                    /* cells whose value training did not have */

@@ -176,7 +176,19 @@ good --dataset=npz:file=two.npz $linear --epochs=5 --out=arrays
 good predict --checkpoint=table test.csv
 grep -Eq '^Prediction is "u" [0-9.]+, "v" -?[0-9.e-]+$' out ||
     fail "of two targets predict says $(head -n 1 out)"
-good predict --checkpoint=table --format=csv test.csv
+judged() { sed -n "s/.*\b$1: \([-0-9.e]*\).*/\1/p" out; }
+rows=$(($(wc -l <test.csv) - 1))
+tail -n 1 out | grep -Eq "^RMSE: [0-9.]+, MAE: [0-9.]+, R2: -?[0-9.]+ \\($rows rows\\)\$" ||
+    fail "predict of $rows rows with their values ends with $(tail -n 1 out)"
+for figure in RMSE MAE R2; do
+    near "$figure of predict" "$(judged $figure)" "$(summary table "test_$(tr '[:upper:]' '[:lower:]' <<<$figure)")" \
+        1e-5
+done
+sed '3s/[^,]*$/NA/' test.csv >missing.csv
+good predict --checkpoint=table missing.csv
+tail -n 1 out | grep -q "($((rows - 1)) rows)\$" || fail "a row without a value: $(tail -n 1 out)"
+"$TRAINER" predict --checkpoint=table --format=csv test.csv >out 2>err || fail "predict: $(cat err)"
+grep -q '^trainer: RMSE: ' err || fail "predict to CSV: said $(cat err)"
 grep -q 'prediction=u,prediction=v$' out || fail "a table of predictions begins with $(head -n 1 out)"
 refused 3 'towns.csv: row 9, column 2 "price": found "NA", a missing value' \
     --dataset=csv:file=towns.csv,target=price
