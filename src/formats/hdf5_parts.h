@@ -6,7 +6,9 @@
 
 enum hdf5_message_type {
     HDF5_DATASPACE = 1,
+    HDF5_LINKS = 2, /* where a group's names are, unless each is a message */
     HDF5_DATATYPE = 3,
+    HDF5_LINK = 6, /* a name in a group */
     HDF5_LAYOUT = 8,
     HDF5_ATTRIBUTE = 12,
     HDF5_CONTINUATION = 16,
@@ -32,6 +34,20 @@ int hdf5_messages(struct hdf5_reader *file, uint64_t object,
                   int (*each)(void *argument, const struct hdf5_message *message, bool *stop,
                               struct error *error),
                   void *argument, struct error *error);
+
+/* --- names in groups that are messages: hdf5_links.c --- */
+
+struct hdf5_wanted {
+    const char *name; /* [length] */
+    size_t length;
+    uint64_t object; /* 0: not found yet */
+};
+
+/* Sets wanted->object if the message, or one of those in a heap that has a tree, is of the name. */
+int hdf5_link_read(const struct hdf5_reader *file, const uint8_t *data, size_t bytes,
+                   struct hdf5_wanted *wanted, struct error *error);
+int hdf5_links_find(struct hdf5_reader *file, uint64_t heap_at, uint64_t tree_at, struct hdf5_wanted *wanted,
+                    struct error *error);
 
 /* --- what a value is: hdf5_values.c --- */
 

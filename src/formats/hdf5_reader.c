@@ -43,12 +43,16 @@ int hdf5_reader_open(struct hdf5_reader *file, const char *name, const uint8_t *
     if (bytes[13] != OFFSET || bytes[14] != OFFSET)
         return error_set(error, ERROR_FILE, "%s: found places of %d and sizes of %d bytes, expected %d", name,
                          bytes[13], bytes[14], OFFSET);
-    /* base address, free space, end, driver; then the root's name, its header */
+    /* base address, free space, end of the file, driver; then the root's name, its header */
     const uint64_t at = SUPERBLOCK + (version == 1 ? 4 : 0);
     const uint8_t *places = hdf5_bytes(file, at, 6 * OFFSET);
     if (!places) return hdf5_damaged(file, "it is cut", error);
     if (bytes_little(places, OFFSET) != 0)
         return error_set(error, ERROR_FILE, "%s: found a block of the user's in front, expected none", name);
+    const uint64_t end = bytes_little(places + 2 * OFFSET, OFFSET);
+    if (end > length)
+        return error_set(error, ERROR_FILE, "%s: found %zu bytes, expected %llu, as its superblock says",
+                         name, length, (unsigned long long)end);
     file->root = bytes_little(places + 5 * OFFSET, OFFSET);
     return OK;
 }
@@ -127,12 +131,33 @@ struct group {
 struct reading {
     struct hdf5_reader *file;
     struct group group;
+    struct hdf5_wanted *wanted;
 };
+
+/* Names that are messages, in the header itself or in a heap. */
+static int read_links(const struct reading *reading, const struct hdf5_message *message,
+                      struct error *error) {
+    enum { FLAGS = 1, HEAD = 2, HAS_ORDER = 1, ORDER = 8 };
+    if (message->type == HDF5_LINK)
+        return hdf5_link_read(reading->file, message->data, message->bytes, reading->wanted, error);
+    const size_t heap = message->bytes > FLAGS && (message->data[FLAGS] & HAS_ORDER) ? HEAD + ORDER : HEAD;
+    if (message->bytes < heap + 2 * OFFSET)
+        return hdf5_damaged(reading->file, "a group's header is cut", error);
+    const uint64_t heap_at = bytes_little(message->data + heap, OFFSET);
+    if (heap_at == UINT64_MAX) return OK;
+    return hdf5_links_find(reading->file, heap_at, bytes_little(message->data + heap + OFFSET, OFFSET),
+                           reading->wanted, error);
+}
 
 static int read_group(void *argument, const struct hdf5_message *message, bool *stop, struct error *error) {
     enum { HEAP = 32 };
     struct reading *reading = argument;
     const struct hdf5_reader *file = reading->file;
+    if (message->type == HDF5_LINK || message->type == HDF5_LINKS) {
+        RETURN_IF(read_links(reading, message, error));
+        *stop = reading->wanted->object != 0;
+        return OK;
+    }
     if (message->type != HDF5_GROUP || message->bytes < 2 * OFFSET) return OK;
     const uint8_t *heap = hdf5_bytes(file, bytes_little(message->data + OFFSET, OFFSET), HEAP);
     if (!heap || memcmp(heap, "HEAP", 5) != 0) return hdf5_damaged(file, "a group without names", error);
@@ -144,15 +169,9 @@ static int read_group(void *argument, const struct hdf5_message *message, bool *
     return OK;
 }
 
-struct wanted {
-    const char *name; /* [length] */
-    size_t length;
-    uint64_t object; /* 0: not found yet */
-};
-
 /* Names in their order, with the objects that they stand for. */
 static int look_at_names(struct hdf5_reader *file, const struct group *group, uint64_t at,
-                         struct wanted *wanted, struct error *error) {
+                         struct hdf5_wanted *wanted, struct error *error) {
     enum { HEAD = 8 };
     const uint8_t *head = hdf5_bytes(file, at, HEAD);
     if (!head || memcmp(head, "SNOD\1", 5) != 0) return hdf5_damaged(file, "a group without entries", error);
@@ -172,7 +191,7 @@ static int look_at_names(struct hdf5_reader *file, const struct group *group, ui
 
 /* Nodes below a node are one level lower, so that a loop of them ends. `level`: of this one. */
 static int look_at_node(struct hdf5_reader *file, const struct group *group, uint64_t at, int level,
-                        struct wanted *wanted, struct error *error) {
+                        struct hdf5_wanted *wanted, struct error *error) {
     enum { HEAD = 24 };
     RETURN_IF(hdf5_step(file, error));
     const uint8_t *head = hdf5_bytes(file, at, HEAD);
@@ -194,8 +213,8 @@ static int look_at_node(struct hdf5_reader *file, const struct group *group, uin
 int hdf5_reader_find(struct hdf5_reader *file, const char *path, uint64_t *object, struct error *error) {
     *object = file->root;
     while (*path && *object != 0) {
-        struct reading reading = {.file = file};
-        struct wanted wanted = {.name = path, .length = strcspn(path, "/")};
+        struct hdf5_wanted wanted = {.name = path, .length = strcspn(path, "/")};
+        struct reading reading = {.file = file, .wanted = &wanted};
         RETURN_IF(hdf5_messages(file, *object, read_group, &reading, error));
         if (reading.group.there && wanted.length > 0)
             RETURN_IF(look_at_node(file, &reading.group, reading.group.tree, -1, &wanted, error));

@@ -3,7 +3,8 @@
  * in it is checked against the length before it is used, and what one look-up may walk through is counted.
  * Source: The HDF Group, "HDF5 File Format Specification Version 3.0"; of it the format of version 1.0
  * (superblock 0 or 1, object headers of version 1, groups as B-trees), which h5py and libhdf5 write unless
- * they are told otherwise. Paths are those in the file: "model_weights/conv1". */
+ * they are told otherwise, and groups whose names are messages, which they make of those that have a name
+ * that is not ASCII. Paths are those in the file: "model_weights/conv1". */
 #ifndef TRAINER_FORMATS_HDF5_READER_H
 #define TRAINER_FORMATS_HDF5_READER_H
 

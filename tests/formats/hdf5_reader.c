@@ -23,13 +23,20 @@ static void put_text(struct made *made, const char *text, int bytes) {
     made->count += (size_t)bytes;
 }
 
+static void put_at(struct made *made, size_t at, uint64_t value, int bytes) {
+    const size_t count = made->count;
+    made->count = at;
+    put(made, value, bytes);
+    made->count = count;
+}
+
 static void put_message(struct made *made, int type, int bytes) {
     put(made, (uint64_t)type, 2);
     put(made, (uint64_t)bytes, 2);
     put(made, 0, 4);
 }
 
-enum { ROOT = 96, HEAP = 136, NAMES = 168, TREE = 200, NODE = 248, ARRAY = 300 };
+enum { END_AT = 40, ROOT_AT = 64, ROOT = 96, HEAP = 136, NAMES = 168, TREE = 200, NODE = 248, ARRAY = 300 };
 
 struct wanted {
     int item, exponent, fraction; /* bytes, bits */
@@ -128,16 +135,21 @@ static void make(struct made *made, const struct wanted *wanted) {
     put(made, (uint64_t)data, 8);
     put(made, wanted->claimed, 8);
     for (int i = 0; i < wanted->bytes; i++) put(made, wanted->values[i], 1);
+    put_at(made, END_AT, made->count, 8);
 }
 
-static int read(const struct made *made, struct npy *array, struct error *error) {
+static int read_path(const struct made *made, const char *path, struct npy *array, struct error *error) {
     struct hdf5_reader file;
     uint64_t object = 0;
     *error = (struct error){0};
     RETURN_IF(hdf5_reader_open(&file, "f", made->bytes, made->count, error));
-    RETURN_IF(hdf5_reader_find(&file, "a", &object, error));
-    if (object == 0) return error_set(error, ERROR_INTERNAL, "nothing is called a");
-    return hdf5_reader_array(&file, object, "a", array, error);
+    RETURN_IF(hdf5_reader_find(&file, path, &object, error));
+    if (object == 0) return error_set(error, ERROR_INTERNAL, "nothing is called %s", path);
+    return hdf5_reader_array(&file, object, path, array, error);
+}
+
+static int read(const struct made *made, struct npy *array, struct error *error) {
+    return read_path(made, "a", array, error);
 }
 
 static const uint8_t one_two[][16] = {{0, 0x3c, 0, 0xc0},
@@ -266,6 +278,148 @@ static void test_numbers(void) {
           "%s", error.words);
 }
 
+/* --- groups whose names are messages --- */
+
+enum {
+    LINKS = 1000,
+    LINKS_HEAP = 1100,
+    LINKS_TREE = 1300,
+    LEAF = 1400,
+    NODE_BYTES = 64,
+    BLOCK = 1500,
+    BLOCK_BYTES = 512
+};
+enum { LINK_BYTES = 14, BLOCK_HEAD = 21, NAMES_IN_HEAP = 3 };
+
+/* The array is "\u00e4" or another name of two bytes. */
+static void put_link(struct made *made, const char *name) {
+    put(made, 1, 1);
+    put(made, 0x10, 1); /* the characters are said: UTF-8 */
+    put(made, 1, 1);
+    put(made, 2, 1);
+    put_text(made, name, 2);
+    put(made, ARRAY, 8);
+}
+
+static void put_header(struct made *made, int type, int bytes) {
+    made->count = LINKS;
+    put(made, 1, 2);
+    put(made, 1, 2);
+    put(made, 1, 4);
+    put(made, (uint64_t)bytes + 8, 8);
+    put_message(made, type, bytes);
+}
+
+static void make_links(struct made *made) {
+    make(made, &widths[0]);
+    put_header(made, 6, LINK_BYTES);
+    put_link(made, "\xc3\xa4");
+    put_at(made, ROOT_AT, LINKS, 8);
+    put_at(made, END_AT, made->count, 8);
+}
+
+/* A heap of one block, or, with rows, of a list of blocks, the second of which it is. */
+static void put_heap(struct made *made, int rows) {
+    made->count = LINKS_HEAP;
+    put_text(made, "FRHP", 5);
+    put(made, 7, 2);
+    made->count = LINKS_HEAP + 110;
+    put(made, 4, 2);
+    put(made, BLOCK_BYTES, 8);
+    put(made, 1 << 16, 8);
+    put(made, 32, 2);
+    put(made, 1, 2);
+    put(made, rows ? (uint64_t)LINKS + 48 : BLOCK, 8);
+    put(made, (uint64_t)rows, 2);
+    made->count = LINKS + 48;
+    put_text(made, "FHIB", 17);
+    put(made, 0, 8);
+    put(made, BLOCK, 8);
+}
+
+static void make_heap(struct made *made, int rows) {
+    static const char *const names[NAMES_IN_HEAP] = {"\xc3\xbc", "\xc3\xa4", "bb"};
+    const uint64_t first = BLOCK_HEAD + (uint64_t)(rows ? BLOCK_BYTES : 0);
+    make(made, &widths[0]);
+    put_header(made, 2, 18);
+    put(made, 0, 2);
+    put(made, LINKS_HEAP, 8);
+    put(made, LINKS_TREE, 8);
+    put_heap(made, rows);
+    made->count = LINKS_TREE;
+    put_text(made, "BTHD", 5);
+    put(made, 5, 1);
+    put(made, NODE_BYTES, 4);
+    put(made, 11, 2);
+    put(made, 0, 4);
+    put(made, LEAF, 8);
+    put(made, NAMES_IN_HEAP, 2);
+    made->count = LEAF;
+    put_text(made, "BTLF", 5);
+    put(made, 5, 1);
+    for (uint64_t i = 0; i < NAMES_IN_HEAP; i++) {
+        put(made, 0, 5);
+        put(made, first + LINK_BYTES * i, 4);
+        put(made, LINK_BYTES, 2);
+    }
+    made->count = BLOCK;
+    put_text(made, "FHDB", BLOCK_HEAD);
+    for (int i = 0; i < NAMES_IN_HEAP; i++) put_link(made, names[i]);
+    made->count = BLOCK + BLOCK_BYTES;
+    put_at(made, ROOT_AT, LINKS, 8);
+    put_at(made, END_AT, made->count, 8);
+}
+
+/* Every byte that is something else: what it is then, or an error with words. */
+static void damage(const struct made *made, const char *path) {
+    struct npy array;
+    struct error error;
+    for (size_t at = 8; at < made->count; at++)
+        for (int value = 0; value < 256; value += 51) {
+            struct made bad = *made;
+            bad.bytes[at] = (uint8_t)value;
+            CHECK(read_path(&bad, path, &array, &error) == OK || *error.words, "byte %zu: no words", at);
+        }
+}
+
+static void test_links(void) {
+    struct made made;
+    struct npy array = {0};
+    struct error error;
+    for (int form = 0; form < 3; form++) {
+        if (form == 0)
+            make_links(&made);
+        else
+            make_heap(&made, form - 1);
+        CHECK(read_path(&made, "\xc3\xa4", &array, &error) == OK && array.count == 2, "form %d: %s", form,
+              error.words);
+        CHECK(read_path(&made, "\xc3\xa5", &array, &error) == ERROR_INTERNAL, "form %d: %s", form,
+              error.words);
+        damage(&made, "\xc3\xa4");
+        damage(&made, "\xc3\xa5");
+    }
+    make_heap(&made, 0);
+    made.bytes[BLOCK] = 'X';
+    CHECK(read_path(&made, "\xc3\xa4", &array, &error) == ERROR_FILE &&
+              strstr(error.words, "a name lies in no block"),
+          "%s", error.words);
+}
+
+/* What is behind the end is no part of it. */
+static void test_end(void) {
+    struct made made;
+    struct npy array;
+    struct error error;
+    make(&made, &widths[1]);
+    made.count--;
+    char words[100];
+    snprintf(words, sizeof words, "f: found %zu bytes, expected %zu, as its superblock says", made.count,
+             made.count + 1);
+    CHECK(read(&made, &array, &error) == ERROR_FILE && strcmp(error.words, words) == 0, "%s", error.words);
+    made.count += 9;
+    CHECK(read(&made, &array, &error) == OK, "%s", error.words);
+}
+
 /* A tree that is its own child, and every cut: an error, and an end. */
 static void test_damage(void) {
     struct made made, cut;
@@ -277,23 +431,23 @@ static void test_damage(void) {
     CHECK(read(&made, &array, &error) == ERROR_FILE && strstr(error.words, "without a tree"), "%s",
           error.words);
     make(&made, &widths[1]);
-    for (size_t count = 0; count < made.count; count++) {
-        cut = made;
-        cut.count = count;
-        CHECK(read(&cut, &array, &error) != OK && *error.words, "%zu of its bytes were taken", count);
-    }
-    for (size_t at = 8; at < made.count; at++)
-        for (int value = 0; value < 256; value += 51) {
+    for (int said = 0; said < 2; said++) {
+        for (size_t count = 0; count < made.count; count++) {
             cut = made;
-            cut.bytes[at] = (uint8_t)value;
-            CHECK(read(&cut, &array, &error) == OK || *error.words, "byte %zu: no words", at);
+            cut.count = count;
+            CHECK(read(&cut, &array, &error) != OK && *error.words, "%zu of its bytes were taken", count);
         }
+        put_at(&made, END_AT, 0, 8); /* then the places in it tell */
+    }
+    damage(&made, "a");
 }
 
 int main(void) {
     test_widths();
     test_sizes();
     test_numbers();
+    test_links();
+    test_end();
     test_damage();
     return check_end();
 }
