@@ -44,6 +44,15 @@ void keras_network_close(struct keras_network *network); /* safe on a zeroed or 
 
 /* --- keras_layer.c --- */
 
+/* Whether an object {"class_name", "config"} is of a class of Keras itself. Files of Keras 3 say its module
+ * and, of a user's class, "registered_name", too; a class of the same name may compute something else. */
+bool keras_is_own(const struct json *json, const struct json_value *object);
+
+/* As which the object's class is known: "my>Dense", or "Dense of mine.layers". */
+enum { KERAS_CLASS_BYTES = 120 };
+const char *keras_class_text(const struct json *json, const struct json_value *object,
+                             char words[KERAS_CLASS_BYTES]);
+
 /* One layer of the file. */
 struct keras_part {
     const char *name, *class_name;

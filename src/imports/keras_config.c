@@ -190,7 +190,11 @@ static int read_layer(struct reading *reading, const struct json_value *first, c
                               .config = member(reading, layer, "config"),
                               .rank = -1};
     const int begin = network->file->list.count;
+    char words[KERAS_CLASS_BYTES];
     if (!part.name || !part.class_name) return wrong(reading, "found a layer without class_name or name");
+    if (!keras_is_own(&network->json, layer))
+        return keras_wrong(network, part.name, reading->error, "found %s, expected a class of Keras itself",
+                           keras_class_text(&network->json, layer, words));
     for (int i = 0; i < reading->given_count; i++)
         if (strcmp(reading->given[i].name, part.name) == 0 && !is_sequential)
             return keras_wrong(network, part.name, reading->error, "found another layer of that name");
@@ -240,6 +244,7 @@ static int read_model(struct reading *reading) {
     const struct json_value *root = &network->json.values[0];
     const char *class_name = text_of(reading, root, "class_name");
     const struct json_value *config = member(reading, root, "config"), *layers = config;
+    char words[KERAS_CLASS_BYTES];
     if (config && config->kind == JSON_OBJECT) layers = member(reading, config, "layers");
     if (!class_name || !layers || layers->kind != JSON_ARRAY)
         return wrong(reading, "found no model of Keras, expected class_name, and config with layers");
@@ -248,6 +253,10 @@ static int read_model(struct reading *reading) {
         return error_set(reading->error, ERROR_FILE,
                          "%s: found a model of class %.60s, expected Sequential or Functional", network->path,
                          class_name);
+    if (!keras_is_own(&network->json, root))
+        return error_set(reading->error, ERROR_FILE,
+                         "%s: found a model of class %s, expected Sequential or Functional of Keras itself",
+                         network->path, keras_class_text(&network->json, root, words));
     if (layers->children > LAYERS_MOST)
         return error_set(reading->error, ERROR_FILE, "%s: found %d layers, expected at most %d",
                          network->path, layers->children, LAYERS_MOST);

@@ -54,6 +54,34 @@ static const char *value_text(const struct json *json, const struct json_value *
 
 /* --- classes --- */
 
+static const char *text_of(const struct json *json, const struct json_value *object, const char *name) {
+    const struct json_value *value = json_member(json, object, name);
+    return value && value->kind == JSON_TEXT ? value->text : NULL;
+}
+
+bool keras_is_own(const struct json *json, const struct json_value *object) {
+    static const char *const packages[] = {"keras", "tf_keras", "keras_core"};
+    const char *module = text_of(json, object, "module");
+    if (!module) return text_of(json, object, "registered_name") == NULL;
+    const size_t length = strcspn(module, ".");
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
+        if (strlen(packages[i]) == length && memcmp(packages[i], module, length) == 0) return true;
+    return false;
+}
+
+const char *keras_class_text(const struct json *json, const struct json_value *object,
+                             char words[KERAS_CLASS_BYTES]) {
+    const char *class_name = text_of(json, object, "class_name"), *module = text_of(json, object, "module"),
+               *registered = text_of(json, object, "registered_name");
+    struct text text = text_into(words, KERAS_CLASS_BYTES);
+    if (registered && strchr(registered, '>'))
+        text_add(&text, "%.60s", registered);
+    else
+        text_add(&text, "%.50s", class_name ? class_name : "a class");
+    if (module) text_add(&text, " of %.50s", module);
+    return words;
+}
+
 static bool is_class(const struct keras_part *part, const char *class_name) {
     return strcmp(part->class_name, class_name) == 0;
 }
@@ -81,28 +109,53 @@ static enum layer_kind activation_named(const char *name) {
     return kind != LAYER_NONE && layer_rows[kind].takes == LAYER_IS_ACTIVATION ? kind : LAYER_NONE;
 }
 
-/* What `activation` says; LAYER_NONE: linear. */
-static int read_activation(const struct keras_network *network, const struct keras_part *part,
-                           enum layer_kind *kind, struct error *error) {
-    const struct json_value *said = json_member(&network->json, part->config, "activation");
-    *kind = LAYER_NONE;
-    if (said && said->kind == JSON_OBJECT)
-        said = json_member(&network->json, said, "config"); /* a function */
-    if (!said || said->kind == JSON_NULL) return OK;
-    if (said->kind == JSON_TEXT && strcmp(said->text, "linear") == 0) return OK;
-    if (said->kind == JSON_TEXT) *kind = activation_named(said->text);
+/* What `activation` says. */
+struct ending {
+    enum layer_kind kind;           /* LAYER_NONE: linear, or a layer */
+    const struct json_value *layer; /* a whole layer; else NULL */
+};
+
+static int refuse_activation(const struct keras_network *network, const struct keras_part *part,
+                             const char *found, struct error *error) {
+    char all[200];
+    struct text text = text_into(all, sizeof all);
+    for (int i = 0; i < LAYER_KINDS; i++)
+        if (layer_rows[i].takes == LAYER_IS_ACTIVATION) text_item(&text, ", ", "%s", layer_rows[i].name);
+    return keras_wrong(network, part->name, error, "found the activation %s, expected linear or one of %s",
+                       found, all);
+}
+
+static int read_activation_name(const struct keras_network *network, const struct keras_part *part,
+                                const char *name, enum layer_kind *kind, struct error *error) {
+    if (strcmp(name, "linear") == 0) return OK;
+    *kind = activation_named(name);
+    if (*kind == LAYER_NONE) return refuse_activation(network, part, name, error);
     if (*kind == LAYER_hard_sigmoid && network->is_second)
         return keras_wrong(
             network, part->name, error,
             "found hard_sigmoid of Keras 2, min(max(0.2 x + 0.5, 0), 1), expected that of Keras "
             "3, min(max(x / 6 + 0.5, 0), 1)");
-    if (*kind != LAYER_NONE) return OK;
-    char all[200], found[VALUE_BYTES];
-    struct text text = text_into(all, sizeof all);
-    for (int i = 0; i < LAYER_KINDS; i++)
-        if (layer_rows[i].takes == LAYER_IS_ACTIVATION) text_item(&text, ", ", "%s", layer_rows[i].name);
-    return keras_wrong(network, part->name, error, "found the activation %s, expected linear or one of %s",
-                       value_text(&network->json, said, found), all);
+    return OK;
+}
+
+/* A name; a function, of which `config` is the name; a layer, which has a configuration; or the code of an
+ * anonymous function, {"value": [...]}, maybe within {"class_name": "__lambda__"}. */
+static int read_activation(const struct keras_network *network, const struct keras_part *part,
+                           struct ending *ending, struct error *error) {
+    const struct json *json = &network->json;
+    const struct json_value *said = json_member(json, part->config, "activation");
+    char found[VALUE_BYTES];
+    *ending = (struct ending){.kind = LAYER_NONE};
+    if (!said || said->kind == JSON_NULL) return OK;
+    const bool is_object = said->kind == JSON_OBJECT;
+    const char *class_name = is_object ? text_of(json, said, "class_name") : NULL,
+               *name = is_object ? text_of(json, said, "config") : said->text;
+    if (name) return read_activation_name(network, part, name, &ending->kind, error);
+    if (!is_object) return refuse_activation(network, part, value_text(json, said, found), error);
+    if (!class_name || strcmp(class_name, "__lambda__") == 0)
+        return refuse_activation(network, part, "of an anonymous function", error);
+    ending->layer = said;
+    return OK;
 }
 
 /* A number that is there and not 0. */
@@ -177,8 +230,9 @@ static int check_demands(const struct keras_network *network, const struct keras
         if (strcmp(value_text(&network->json, value, found), demands[i].value) == 0) continue;
         if (value->kind == JSON_NULL && strcmp(demands[i].key, "data_format") == 0)
             continue; /* the usual one */
-        return keras_wrong(network, part->name, error, "found %s %s, expected %s", demands[i].key, found,
-                           demands[i].value);
+        const char *also = kind == LAYER_relu && strcmp(demands[i].key, "max_value") == 0 ? " or 6" : "";
+        return keras_wrong(network, part->name, error, "found %s %s, expected %s%s", demands[i].key, found,
+                           demands[i].value, also);
     }
     return OK;
 }
@@ -246,16 +300,6 @@ static int add_behind(struct keras_network *network, struct keras_part *part, en
     return option_set(layer_rows[kind].attributes, &layer->values, part->class_name, attribute, value, error);
 }
 
-/* Its leaky ReLU has another slope than a leaky_relu that is a word behind a layer. */
-static int add_activation(struct keras_network *network, struct keras_part *part, enum layer_kind kind,
-                          struct error *error) {
-    if (kind == LAYER_NONE) return OK;
-    if (kind == LAYER_leaky_relu) return add_behind(network, part, kind, "alpha", "0.2", error);
-    if (is_class(part, "Activation")) return add_behind(network, part, kind, NULL, NULL, error);
-    network->file->list.layers[part->value].activation = kind;
-    return OK;
-}
-
 static int rank_of(const struct layer *layer, int rank) {
     const char *name = layer_rows[layer->kind].name;
     if (layer->kind == LAYER_embedding) return rank < 0 ? rank : rank + 1;
@@ -264,12 +308,20 @@ static int rank_of(const struct layer *layer, int rank) {
     return layer_rows[layer->kind].takes == LAYER_TAKES_IMAGE ? 3 : rank;
 }
 
+/* As many as the layer takes; and a Dense takes rows here, where Keras has it along the last axis of whatever
+ * it gets. */
 static int check_inputs(const struct keras_network *network, const struct keras_part *part,
                         enum layer_kind kind, struct error *error) {
     const bool joins = layer_rows[kind].joins;
-    if (joins ? part->inputs >= 2 : part->inputs == 1) return OK;
-    return keras_wrong(network, part->name, error, "found %d inputs, expected %s", part->inputs,
-                       joins ? "2 or more" : "1");
+    if (joins ? part->inputs < 2 : part->inputs != 1)
+        return keras_wrong(network, part->name, error, "found %d inputs, expected %s", part->inputs,
+                           joins ? "2 or more" : "1");
+    if (kind == LAYER_dense && part->rank > 1)
+        return keras_wrong(network, part->name, error,
+                           "found Dense along the last of %d axes of an example, expected examples of one "
+                           "axis, as behind Flatten",
+                           part->rank);
+    return OK;
 }
 
 /* Any class but those that are activations by name. */
@@ -293,15 +345,49 @@ static int add_of_class(struct keras_network *network, struct keras_part *part, 
     return OK;
 }
 
+/* Its leaky ReLU has another slope than a leaky_relu that is a word behind a layer. */
+static int add_activation(struct keras_network *network, struct keras_part *part, enum layer_kind kind,
+                          struct error *error) {
+    if (kind == LAYER_NONE) return OK;
+    if (kind == LAYER_leaky_relu) return add_behind(network, part, kind, "alpha", "0.2", error);
+    if (is_class(part, "Activation")) return add_behind(network, part, kind, NULL, NULL, error);
+    network->file->list.layers[part->value].activation = kind;
+    return OK;
+}
+
+/* A layer that another one has as its activation: behind it. */
+static int add_activation_layer(struct keras_network *network, struct keras_part *part,
+                                const struct json_value *layer, struct error *error) {
+    const struct json *json = &network->json;
+    struct keras_part own = {.name = part->name,
+                             .class_name = text_of(json, layer, "class_name"),
+                             .config = json_member(json, layer, "config"),
+                             .inputs = 1,
+                             .input = {part->value},
+                             .rank = part->value_rank};
+    char words[KERAS_CLASS_BYTES];
+    const enum layer_kind kind = kind_of(network, &own);
+    const bool known = kind != LAYER_NONE && layer_rows[kind].takes == LAYER_IS_ACTIVATION;
+    if (!keras_is_own(json, layer))
+        return refuse_activation(network, part, keras_class_text(json, layer, words), error);
+    if (!known || !own.config || own.config->kind != JSON_OBJECT)
+        return refuse_activation(network, part, own.class_name, error);
+    RETURN_IF(keras_layer_add(network, &own, error));
+    part->value = own.value;
+    part->value_rank = own.value_rank;
+    return OK;
+}
+
 int keras_layer_add(struct keras_network *network, struct keras_part *part, struct error *error) {
-    enum layer_kind activation;
+    struct ending ending;
     const bool is_activation = is_class(part, "Activation");
     const enum layer_kind kind = is_activation ? LAYER_relu : kind_of(network, part);
     if (kind == LAYER_NONE) return unknown_class(network, part, error);
     RETURN_IF(check_inputs(network, part, kind, error));
-    RETURN_IF(read_activation(network, part, &activation, error));
+    RETURN_IF(read_activation(network, part, &ending, error));
     part->value = part->input[0];
     part->value_rank = part->rank;
     if (!is_activation) RETURN_IF(add_of_class(network, part, kind, error));
-    return add_activation(network, part, activation, error);
+    if (ending.layer) return add_activation_layer(network, part, ending.layer, error);
+    return add_activation(network, part, ending.kind, error);
 }

@@ -333,6 +333,12 @@ int keras_optimizer_read(const struct keras_network *network, const struct json 
     const struct json_value *name = json_member(json, compiled, "class_name");
     reading.config = json_member(json, compiled, "config");
     if (!name || name->kind != JSON_TEXT || !reading.config || reading.config->kind != JSON_OBJECT) return OK;
+    if (!keras_is_own(json, compiled)) {
+        char words[KERAS_CLASS_BYTES];
+        leave_out(&reading, "found %.80s, expected a class of Keras itself",
+                  keras_class_text(json, compiled, words));
+        return OK;
+    }
     if (!choose(&reading, name->text)) return OK;
     if (places == KERAS_BY_NAME) {
         RETURN_IF(hdf5_reader_find(from, "optimizer_weights", &object, error));

@@ -80,8 +80,11 @@ networks = {
     "norms": lambda: sequential(L.Conv2D(6, 3), L.BatchNormalization(momentum=0.8), L.ReLU(),
                                 L.LayerNormalization(epsilon=0.01), L.BatchNormalization(),
                                 L.GlobalAveragePooling2D(), L.LayerNormalization()),
-    "activations": lambda: sequential(L.Flatten(), *[L.Dense(7, activation=a)
-                                                     for a in ("gelu", "swish", "elu", "tanh", "softmax")]),
+    "activations": lambda: sequential(L.Flatten(), *[
+        L.Dense(7, activation=a) for a in ("gelu", "swish", "elu", "tanh", "softmax",
+                                           L.LeakyReLU(negative_slope=0.3), L.ReLU(6.0))]),
+    # in .h5 files, more names in a group than one node of a tree holds
+    "named": lambda: sequential(*[L.Dense(5, name=f"größe {i}") for i in range(50)], shape=(12,)),
     "pools": lambda: sequential(L.ZeroPadding2D(((1, 0), (2, 1))), L.AveragePooling2D((2, 3), strides=1),
                                 L.MaxPooling2D(3, padding="same"), L.Flatten()),
     "reshaped": lambda: sequential(L.Reshape((8, 8, 12)), L.Conv2D(4, (3, 1), strides=2), L.Flatten(),
@@ -95,7 +98,7 @@ def run(*words):
 
 whole = os.environ.get("CLIENTS") == "all"
 for name, make in networks.items():
-    if not whole and name not in ("mobile", "norms", "activations", "pools", "branches", "resnet"):
+    if not whole and name not in ("mobile", "norms", "activations", "named", "pools", "branches", "resnet"):
         continue
     keras.utils.clear_session()
     network = make()
@@ -117,6 +120,24 @@ for name, make in networks.items():
     open(f"{name}.json", "w").write(network.to_json())
     run("describe", f"--model=keras:file={name}.json", "--dataset=npz:file=set.npz")
     run(f"--resume={name}-keras", "--epochs=1", "--batch=8", "--quiet")
+
+# What is not here, though it looks as if.
+@keras.saving.register_keras_serializable("my")
+class Dense(L.Dense):
+    pass
+
+others = {
+    "of an anonymous function": sequential(L.Dense(3, activation=lambda x: x * x), shape=(12,)),
+    "found Dense along the last of 2 axes": sequential(L.Dense(3), L.Flatten(), shape=(4, 3)),
+    "found my>Dense, expected": sequential(Dense(3), shape=(12,))}
+np.savez("set.npz", x_train=np.ones((48, 12), np.float32), y_train=np.arange(48) % 4,
+         x_test=np.ones((48, 12), np.float32), y_test=np.arange(48) % 4)
+for words, network in others.items():
+    for suffix in "h5", "keras":
+        network.save(f"other.{suffix}")
+        done = subprocess.run([trainer, "import", f"other.{suffix}", "--dataset=npz:file=set.npz",
+                               "--out=other"], capture_output=True, text=True)
+        assert done.returncode == 3 and words in done.stderr, f"{words}: {suffix}: {done}"
 PYTHON
 TRAINER=$TRAINER "$python" ask.py >out 2>err || fail "$(tail -n 3 err)"
 [ $failures -eq 0 ]

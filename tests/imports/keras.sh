@@ -50,13 +50,44 @@ says 'layer c: Conv2D: stride=1x2x3: .*' "$(layer Conv2D c "$kernel"', "strides"
 says 'layer c: found no window, expected .*' "$(layer Conv2D c '"filters": 4')"
 says 'layer c: found the activation selu, expected linear or one of relu, .*' \
     "$(layer Conv2D c "$kernel"', "activation": "selu"')"
+# Code is no name; nor is a layer that has weights of its own.
+says 'layer d: found the activation of an anonymous function, expected linear or one of relu, .*' \
+    "$flat" "$(layer Dense d '"units": 3, "activation": {"value": ["4wEA", null, null]}')"
+says 'layer d: found the activation of an anonymous function, expected linear or one of relu, .*' "$flat" \
+    "$(layer Dense d '"units": 3, "activation": {"class_name": "__lambda__", "config": {"value": "4wEA"}}')"
+says 'layer d: found the activation PReLU, expected linear or one of relu, .*' "$flat" \
+    "$(layer Dense d '"units": 3, "activation": {"class_name": "PReLU", "config": {"name": "p"}}')"
 says 'layer n: found axis 1, expected the last one' "$(layer BatchNormalization n '"axis": [1]')"
 says 'layer n: found scale false, expected true' "$(layer BatchNormalization n '"axis": [3], "scale": false')"
 says 'layer d: found noise_shape 8x1, expected null' "$(layer Dropout d '"rate": 0.5, "noise_shape": [8, 1]')"
 # Neither of the two.
 says 'layer r: found max_value 6, expected null' "$(layer ReLU r '"max_value": 6.0, "negative_slope": 0.1')"
-says 'layer r: found max_value 5, expected null' "$(layer ReLU r '"max_value": 5')"
+says 'layer r: found max_value 5, expected null or 6' "$(layer ReLU r '"max_value": 5')"
 says 'layer a: found 1 inputs, expected 2 or more' "$(layer Add a)"
+# Keras has it along the last axis.
+for shape in '8, 8' '8, 8, 1' 'null, null, 1'; do
+    model net.json Sequential "$(input "$shape")" "$(layer Dense d '"units": 5')" "$flat" "$dense"
+    refused 3 'net\.json: layer d: found Dense along the last of [23] axes of an example, expected '\
+'examples of one axis, as behind Flatten' describe --model=keras:file=net.json --dataset=digits
+done
+# Files of Keras 3 say whose class it is.
+own() { # module and registered name as JSON, in a layer
+    layer Dense d '"units": 5' | sed "s/^{/{\"module\": $1, \"registered_name\": $2, /"
+}
+says 'layer d: found my>Dense, expected a class of Keras itself' "$flat" "$(own null '"my>Dense"')"
+says 'layer d: found Dense of mine\.layers, expected a class of Keras itself' \
+    "$flat" "$(own '"mine.layers"' '"Dense"')"
+says 'layer d: found Dense of keras_hub, expected a class of Keras itself' "$flat" "$(own '"keras_hub"' null)"
+for whose in '"keras.layers" null' '"keras.src.layers.core.dense" "Dense"' '"tf_keras.src.layers" "Dense"' \
+    'null null'; do
+    # shellcheck disable=SC2086 # two arguments
+    model net.json Sequential "$(input)" "$flat" "$(own $whose)" "$dense"
+    run 0 describe --model=keras:file=net.json --dataset=digits
+done
+model net.json Sequential "$(input)" "$flat" "$dense"
+sed -i 's/^{/{"module": null, "registered_name": "my>Sequential", /' net.json
+refused 3 'net\.json: found a model of class my>Sequential, expected Sequential or Functional of Keras '\
+'itself' describe --model=keras:file=net.json --dataset=digits
 model net.json Sequential "$(input)" "$(input)" "$dense"
 refused 3 'net\.json: layer in: found another input, expected one in all' describe --model=keras:file=net.json
 functional() { # pattern, nodes of `a`, other layers...
@@ -88,12 +119,14 @@ model net.json Sequential "$(input)" \
     "$(layer BatchNormalization bn '"axis": -1, "momentum": 0.8, "epsilon": 0.001')" \
     "$(layer Activation act '"activation": "linear"')" "$(layer ReLU slope '"negative_slope": 0.25')" \
     "$(layer GlobalAveragePooling2D gap '"keepdims": true')" \
-    "$flat" "$(layer Dense dense '"units": 7, "activation": "leaky_relu"')" "$dense"
+    "$flat" "$(layer Dense dense '"units": 7, "activation": "leaky_relu"')" \
+    "$(layer Dense slopes '"units": 6, "activation": {"module": "keras.layers", "class_name": "LeakyReLU",
+        "config": {"name": "slopes", "negative_slope": 0.3}, "registered_name": null}')" "$dense"
 # shellcheck disable=SC2086
 run 0 $small --model=keras:file=net.json --epochs=1 --out=read
 grep -Fq '"model": "layers:input 8x8x1; conv2d = conv 4 3x3 same no_bias silu; '\
 'bn = batch_norm momentum=0.8 epsilon=0.001; leaky_relu 0.25; global_avgpool; reshape 1x1x-1; flatten; '\
-'dense_0 = dense 7; leaky_relu 0.2; out = dense 10 softmax"' \
+'dense_0 = dense 7; leaky_relu 0.2; slopes = dense 6; leaky_relu 0.3; out = dense 10 softmax"' \
     read/summary.json || fail "net.json: $(grep '"model"' read/summary.json)"
 rm net.json # the run has the network
 run 0 --resume=read --epochs=2 --quiet
@@ -247,6 +280,9 @@ grep -qx 'trainer: logits.keras: it does not end with a softmax; here one follow
 
 # --- damaged files: exit code 3 and one line, or what it still says; never a crash ---
 bytes=$(wc -c <sequence.h5)
+head -c -40 sequence.h5 >bad.h5
+refused 3 "bad\.h5: found $((bytes - 40)) bytes, expected $bytes, as its superblock says" \
+    describe --model=keras:file=bad.h5 --dataset=digits
 for ((i = 0; i < 40; i++)); do
     suffix=h5
     [ $((i % 3)) -eq 0 ] && suffix=keras
