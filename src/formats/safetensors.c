@@ -290,6 +290,10 @@ static int read_header(struct reader *r, const char *file, size_t bytes, struct 
         return error_set(error, ERROR_FILE,
                          "%s: found another kind of file, expected a run's folder or a .safetensors file",
                          r->path);
+    if (bad && header_bytes > bytes - PREFIX_BYTES)
+        return error_set(error, ERROR_FILE,
+                         "%s: found %zu bytes, expected a header of %llu in them, as its first %d say",
+                         r->path, bytes, (unsigned long long)header_bytes, PREFIX_BYTES);
     if (bad)
         return error_set(error, ERROR_FILE, "%s: a header of %llu bytes, expected 2 to %llu", r->path,
                          (unsigned long long)header_bytes, (unsigned long long)most);

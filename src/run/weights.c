@@ -120,8 +120,8 @@ static int nothing_fits(const struct source *source, const struct layout *layout
     for (int i = 0; i < layout->count; i++)
         text_item(&here, ", ", "%s %s", layout->ranges[i].name,
                   shape_text(&layout->ranges[i].shape, shape, sizeof shape));
-    return error_set(error, ERROR_FILE, "%s: no layer fits: found %s%s, expected %s%s", source->path, found,
-                     there.cut ? "..." : "", expected, here.cut ? "..." : "");
+    return error_set(error, ERROR_FILE, "%s: no layer fits: found %s%s, expected %s%s", source->path,
+                     *found ? found : "no weights", there.cut ? "..." : "", expected, here.cut ? "..." : "");
 }
 
 static int take(const struct source *source, const struct range *range, float *weights, struct error *error) {

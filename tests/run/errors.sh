@@ -117,6 +117,7 @@ printf '\377' | dd of=flipped.safetensors bs=1 seek=5000 conv=notrunc status=non
 cp $state header.safetensors
 printf 'm' | dd of=header.safetensors bs=1 seek=60 conv=notrunc status=none
 head -c 1000 /dev/urandom >noise.safetensors
+printf '\002\0\0\0\0\0\0\0{}' >none.safetensors
 gzip -c $state >packed.safetensors
 yes '' | head -c 67108865 | gzip >bomb.csv.gz
 printf '1,2,Basel\n3,4,Bern\n5,6,Z\374rich\n' >latin.csv
@@ -326,6 +327,7 @@ done <<'TABLE'
 3|nowhere: no such file, expected a run's folder, or a file that ends with .safetensors, .h5, .keras or .onnx|--weights=nowhere
 3|two.csv: found another kind of file, expected a run's folder, or a file that ends with .safetensors, .h5, .keras or .onnx|--weights=two.csv
 3|noise.safetensors: |--weights=noise.safetensors
+3|none.safetensors: no layer fits: found no weights, expected dense1/kernel \[64, 10\], dense1/bias \[10\]$|--weights=none.safetensors --model=softmax
 2|evaluate: expected --checkpoint=DIR|evaluate
 3|nowhere: No such file or folder, expected a run.s folder|evaluate --checkpoint=nowhere
 2|takes no arguments, found "run"; did you mean --checkpoint=run\?|evaluate run
