@@ -164,10 +164,11 @@ static inline void sample_node(struct sample_bytes *graph, char *text, char *mad
     sample_field(graph, 1, part.at, part.used);
 }
 
-/* Name and shape of an input or output, whose batch is any. */
+/* Name and shape of an input or output, whose batch is any; "11:4" is of another type of element than 1. */
 static inline void sample_value(struct sample_bytes *graph, int field, const char *name, const char *shape) {
     double dims[16];
-    const int rank = sample_numbers(shape, dims, 16);
+    const char *type_end = strchr(shape, ':');
+    const int rank = sample_numbers(type_end ? type_end + 1 : shape, dims, 16);
     SAMPLE_PART_OF(list);
     SAMPLE_PART_OF(tensor);
     SAMPLE_PART_OF(type);
@@ -178,7 +179,7 @@ static inline void sample_value(struct sample_bytes *graph, int field, const cha
         sample_whole(&dim, 1, (int64_t)dims[i]);
         sample_field(&list, 1, dim.at, dim.used);
     }
-    sample_whole(&tensor, 1, 1);
+    sample_whole(&tensor, 1, type_end ? atoi(shape) : 1);
     sample_field(&tensor, 2, list.at, list.used);
     sample_field(&type, 1, tensor.at, tensor.used);
     sample_text(&value, 1, name);
@@ -186,7 +187,8 @@ static inline void sample_value(struct sample_bytes *graph, int field, const cha
     sample_field(graph, field, value.at, value.used);
 }
 
-/* Writes a model into out[SAMPLE_BYTES]; returns its bytes. `shape` is that of an example: "3,8,8". */
+/* Writes a model into out[SAMPLE_BYTES]; returns its bytes. `shape` is that of an example: "3,8,8". Opset -3
+ * is opset 3 of the domain ai.onnx.ml alone. */
 static inline size_t sample_model(uint8_t *out, const char *shape, const char *nodes, int opset) {
     static uint8_t graph_bytes[SAMPLE_BYTES - 100];
     struct sample_bytes graph = {.room = sizeof graph_bytes, .at = graph_bytes};
@@ -201,7 +203,8 @@ static inline size_t sample_model(uint8_t *out, const char *shape, const char *n
     sample_value(&graph, 12, made, "1");
     sample_whole(&model, 1, 8);
     sample_field(&model, 7, graph.at, graph.used);
-    sample_whole(&version, 2, opset);
+    if (opset < 0) sample_text(&version, 1, "ai.onnx.ml");
+    sample_whole(&version, 2, abs(opset));
     sample_field(&model, 8, version.at, version.used);
     return model.used;
 }

@@ -144,6 +144,17 @@ int onnx_as_it_is(struct onnx_reading *reading, const onnx_op *op, struct onnx_f
     return add_between(reading, op, LAYER_reshape, &flow->theirs, flow);
 }
 
+/* Whether they are the same but for sizes of 1. */
+static bool same_but_ones(const struct shape *a, const struct shape *b) {
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a->rank && a->dims[i] == 1) i++;
+        while (k < b->rank && b->dims[k] == 1) k++;
+        if (i == a->rank || k == b->rank) return i == a->rank && k == b->rank;
+        if (a->dims[i++] != b->dims[k++]) return false;
+    }
+}
+
 int onnx_reshape(struct onnx_reading *reading, const onnx_op *op, const struct onnx_flow *from,
                  const struct shape *theirs) {
     struct onnx_flow flow = *from;
@@ -153,8 +164,11 @@ int onnx_reshape(struct onnx_reading *reading, const onnx_op *op, const struct o
         const struct shape image = theirs->rank == 3 ? turned(theirs) : SCALAR;
         if (!shape_equal(&image, &flow.image))
             return onnx_wrong(
-                &reading->graph, op, "found %s made %s, which mixes channels with rows or columns",
-                shape_text(&from->theirs, before, sizeof before), shape_text(theirs, after, sizeof after));
+                &reading->graph, op, "found %s made %s, which %s, expected an image to stay one, or a row",
+                shape_text(&from->theirs, before, sizeof before), shape_text(theirs, after, sizeof after),
+                !same_but_ones(&from->theirs, theirs) ? "mixes channels with rows or columns"
+                : theirs->rank > from->theirs.rank    ? "adds an axis to an image"
+                                                      : "takes an axis from an image");
     }
     if (theirs->rank == 1) RETURN_IF(onnx_as_row(reading, op, &flow));
     return onnx_pass(reading, op, &flow);

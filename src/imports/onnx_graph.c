@@ -116,11 +116,21 @@ static int mark_needed(struct onnx_graph *graph) {
 }
 
 static int read_opset(struct onnx_graph *graph, const Onnx__ModelProto *model) {
+    const char *other = NULL;
+    bool known = false;
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const char *domain = words_of(model->opset_import[i]->domain);
-        if (!*domain || strcmp(domain, "ai.onnx") == 0) graph->opset = model->opset_import[i]->version;
+        const bool is_usual = !*domain || strcmp(domain, "ai.onnx") == 0;
+        if (is_usual) graph->opset = model->opset_import[i]->version;
+        if (!is_usual) other = domain;
+        known = known || is_usual;
     }
     if (graph->opset >= OPSET_LEAST && graph->opset <= OPSET_MOST) return OK;
+    if (!known)
+        return error_set(graph->error, ERROR_FILE,
+                         "%s: found %s%.60s, expected those of ONNX itself, opset %d to %d", graph->path,
+                         other ? "operators of the domain " : "no opset of its operators", other ? other : "",
+                         OPSET_LEAST, OPSET_MOST);
     return error_set(graph->error, ERROR_FILE, "%s: found operators of opset %lld, expected %d to %d",
                      graph->path, (long long)graph->opset, OPSET_LEAST, OPSET_MOST);
 }

@@ -10,30 +10,40 @@
 
 enum { FLOATS = 1, INTEGERS = 7, HALVES = 10 };
 
+/* What ONNX calls a type of elements. */
+static const char *element_name(int type) {
+    static const char *const names[] = {"no type", "float32", "uint8",   "int8",    "uint16",  "int16",
+                                        "int32",   "int64",   "string",  "bool",    "float16", "float64",
+                                        "uint32",  "uint64",  "complex", "complex", "bfloat16"};
+    return type >= 0 && type < (int)(sizeof names / sizeof *names) ? names[type] : "another type";
+}
+
 /* The shape of the input as the file has it, without the batch. */
 static int read_input_shape(struct onnx_graph *graph, struct shape *theirs) {
     enum { LENGTH_MOST = 1000000 };
     const Onnx__ValueInfoProto *input = graph->input;
     const Onnx__TypeProto__Tensor *tensor = input->type ? input->type->tensor_type : NULL;
-    char words[160] = "no shape";
+    const Onnx__TensorShapeProto *shape = tensor ? tensor->shape : NULL;
+    const int type = tensor ? tensor->elem_type : 0;
+    char words[160];
     struct text text = text_into(words, sizeof words);
-    bool known =
-        tensor && tensor->shape &&
-        (tensor->elem_type == FLOATS || tensor->elem_type == HALVES || tensor->elem_type == INTEGERS);
+    bool known = shape && (type == FLOATS || type == HALVES || type == INTEGERS);
     *theirs = (struct shape){0};
-    for (size_t i = 0; known && i < tensor->shape->n_dim && i < 8; i++) {
-        const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[i];
+    if (shape && !known) text_add(&text, "%s of ", element_name(type));
+    text_add(&text, shape ? "[" : "no shape");
+    for (size_t i = 0; shape && i < shape->n_dim && i < 8; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
         const int64_t length = dim->dim_value;
-        text_add(&text, i == 0 ? "[" : ", ");
+        if (i > 0) text_add(&text, ", ");
         if (length > 0) text_add(&text, "%lld", (long long)length);
         if (length <= 0) text_add(&text, "%.20s", dim->dim_param ? dim->dim_param : "?");
         if (i == 0) graph->batch = length > 0 ? length : 0;
         if (i > 0 && theirs->rank < MAX_RANK)
             theirs->dims[theirs->rank++] = length > 0 && length <= LENGTH_MOST ? (int)length : 0;
     }
-    if (text.used > 0) text_add(&text, "]");
+    if (shape) text_add(&text, "]");
     for (int i = 0; i < theirs->rank; i++) known = known && theirs->dims[i] > 0;
-    if (known && theirs->rank >= 1 && theirs->rank <= 3 && tensor->shape->n_dim <= 4) return OK;
+    if (known && theirs->rank >= 1 && theirs->rank <= 3 && shape->n_dim <= 4) return OK;
     return error_set(
         graph->error, ERROR_FILE,
         "%s: input %.80s: found %s, expected floats or int64 of [batch, numbers] or [batch, channels, rows, "
@@ -100,7 +110,7 @@ static int read_node(struct onnx_reading *reading, size_t i) {
 
 /* --- what it ends in --- */
 
-/* The layer that gives result i; a softmax at the end is the loss's, so it is what that takes. */
+/* The layer that gives result i; a softmax of a row at the end is the loss's, so it is what that takes. */
 static int end_of(const struct onnx_reading *reading, size_t i, int *layer, const struct onnx_value **value) {
     const struct onnx_graph *graph = &reading->graph;
     *value = onnx_value(graph, graph->proto->output[i]->name);
@@ -108,7 +118,8 @@ static int end_of(const struct onnx_reading *reading, size_t i, int *layer, cons
         return error_set(graph->error, ERROR_FILE, "%s: output %.80s: no layer makes it", graph->path,
                          (*value)->name);
     const struct layer *last = &reading->file->list.layers[(*value)->flow.layer];
-    *layer = last->kind == LAYER_softmax ? last->input[0] : (*value)->flow.layer;
+    const bool is_loss = last->kind == LAYER_softmax && (*value)->flow.ours.rank == 1;
+    *layer = is_loss ? last->input[0] : (*value)->flow.layer;
     return OK;
 }
 

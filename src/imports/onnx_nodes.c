@@ -87,22 +87,34 @@ static int hard_swish(struct onnx_reading *reading, const onnx_op *op) {
     return x ? add_activation(reading, op, x, LAYER_hard_swish) : reading->graph.error->code;
 }
 
-/* Over the numbers of a row. As the network's result its logarithm is the same to the loss. */
+/* Over the last axis here: all numbers of a row, the channels of an image, or the last axis of what lies as
+ * it does there. Before opset 13 it is over the last axes from one on, as if they were one. As the network's
+ * result its logarithm is the same to the loss. */
 static int softmax(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
-    const int64_t axis = onnx_int_of(op, "axis", reading->graph.opset < 13 ? 1 : -1);
+    const bool is_older = reading->graph.opset < 13;
+    const int64_t axis = onnx_int_of(op, "axis", is_older ? 1 : -1);
+    char words[100];
     if (!x) return reading->graph.error->code;
     struct onnx_flow flow = *x;
-    const int numbers = (int)shape_count(&x->theirs);
-    const int at = (int)(axis < 0 ? axis + x->theirs.rank : axis - 1);
-    const bool whole = at == 0 && (reading->graph.opset < 13 || x->theirs.dims[0] == numbers);
+    const int rank = x->theirs.rank;
+    const int64_t at = axis < 0 ? axis + rank : axis - 1;
+    const bool all = at == 0 && (is_older || x->theirs.dims[0] == (int)shape_count(&x->theirs)),
+               of_channels = at == 0 && !is_older && onnx_is_image(x),
+               is_last = at == rank - 1 && x->image.rank == 0;
     const struct onnx_value *value = onnx_value(&reading->graph, op->output[0]);
-    if (!whole)
-        return onnx_wrong(&reading->graph, op, "found axis %lld, expected all numbers of an example",
-                          (long long)axis);
-    if (strcmp(op->op_type, "LogSoftmax") == 0 && !(value && value->is_result && value->uses == 1))
+    if (!all && !of_channels && !is_last)
+        return onnx_wrong(
+            &reading->graph, op,
+            "found axis %lld of %s per example, expected all numbers, the channels of an image, "
+            "or the last axis of another value",
+            (long long)axis, shape_text(&x->theirs, words, sizeof words));
+    if (strcmp(op->op_type, "LogSoftmax") == 0 && !(all && value && value->is_result && value->uses == 1))
         return onnx_wrong(&reading->graph, op, "found LogSoftmax, expected it at the end only");
-    RETURN_IF(onnx_as_row(reading, op, &flow));
+    if (all)
+        RETURN_IF(onnx_as_row(reading, op, &flow));
+    else
+        RETURN_IF(of_channels ? onnx_as_image(reading, op, &flow) : onnx_as_it_is(reading, op, &flow));
     struct layer *layer =
         onnx_add_layer(reading, op, LAYER_softmax, (const struct onnx_flow *const[]){&flow}, 1);
     if (!layer) return reading->graph.error->code;

@@ -109,6 +109,11 @@ static const struct {
     {"3,4,4", "Flatten x -> y", "! output y: found [48] per example, expected one number per class"},
     {"3,4,4", "Reshape x {0,3,16} -> y",
      "! found [3, 4, 4] made [3, 16], which mixes channels with rows or columns"},
+    {"3,4,4", "Unsqueeze x {1} -> y",
+     "! found [3, 4, 4] made [1, 3, 4, 4], which adds an axis to an image, expected an image to stay one, or "
+     "a "
+     "row"},
+    {"3,1,4", "Squeeze x {2} -> y", "! found [3, 1, 4] made [3, 4], which takes an axis from an image"},
     {"3,4,4", "Reshape x {24,2} -> y",
      "! found a shape that does not keep the batch and [3, 4, 4] per example"},
     {"3,4,4",
@@ -163,6 +168,16 @@ static const struct {
     {"3,4,4", "LRN x -> a size=4", "! size: found 4, expected an odd number"},
     {"4", "Dropout x (0.25) -> a; Identity a -> y", "dropout 0.25"},
     {"4", "Softmax x -> a; Gemm a w[4,3] -> b; Softmax b -> y", "softmax; dense1 = dense 3 no_bias"},
+    {"3,4,4", "Softmax x -> a axis=1; GlobalAveragePool a -> g; Flatten g -> y", "softmax; global_avgpool"},
+    {"3,4,4", "Softmax x -> a",
+     "! found axis -1 of [3, 4, 4] per example, expected all numbers, the channels"},
+    {"3,4,4", "Softmax x -> a axis=4294967297", "! found axis 4294967297 of [3, 4, 4] per example"},
+    {"4,4,3", "Transpose x -> t perm=0,3,1,2; Transpose t -> b perm=0,2,3,1; Softmax b -> c; Flatten c -> y",
+     "softmax; flatten"},
+    /* Each number by itself is no loss of all of them. */
+    {"4", "Reshape x {-1,4,1} -> a; Softmax a -> b; Reshape b {-1,4} -> y", "reshape 4x1; softmax; flatten"},
+    {"4", "Reshape x {-1,4,1} -> a; Softmax a -> y", "reshape 4x1; softmax; flatten"},
+    {"4", "Reshape x {-1,2,2} -> a; LogSoftmax a -> y", "! found LogSoftmax, expected it at the end only"},
     {"6", "Cast x -> i to=7; Gather e.weight[5,3] i -> a; Flatten a -> b; Gemm b w[18,2] -> y",
      "e = embedding 5 3; flatten; dense1 = dense 2 no_bias"},
     {"6", "Cast x -> i to=10; Gather e.weight[5,3] i -> a; Flatten a -> b; Cast b -> y to=1",
@@ -183,6 +198,8 @@ static const struct {
     {"4,4,4,4", "Relu x -> y",
      "! input x: found [N, 4, 4, 4, 4], expected floats or int64 of [batch, numbers]"},
     {"3,-1,4", "Relu x -> y", "! input x: found [N, 3, ?, 4], expected floats or int64 of [batch, numbers]"},
+    {"11:3,4,4", "Relu x -> y",
+     "! input x: found float64 of [N, 3, 4, 4], expected floats or int64 of [batch, numbers]"},
     {"3,4,4", "Relu x -> y", "! output y: found [3, 4, 4] per example, expected one number per class"},
     {"4", "ConstantOfShape {100000,100000} -> a; Relu a -> y",
      "! its sizes are not a shape that is supported here"},
@@ -391,6 +408,8 @@ static void test_round_trips(void) {
                      "reshape 1x1x6; multiply depthwise1; depthwise2 = depthwise 2x2 stride=2 no_bias "
                      "hard_swish; global_maxpool; dense3 = dense 4",
                      &image);
+    check_round_trip("conv1 = conv 5 3x3; softmax; flatten; dense1 = dense 4", &image);
+    check_round_trip("reshape 4x16; softmax; flatten; dense1 = dense 4", &row);
     check_round_trip("reshape 8x8x1; conv1 = conv 2 5x5 relu; flatten; dense1 = dense 4", &row);
 }
 
@@ -486,6 +505,18 @@ static void test_versions(void) {
               "opset %d: %s", opset, error.words);
         network_file_close(&file);
     }
+}
+
+static void test_other_operators(void) {
+    struct network_file file = {0};
+    struct error error = {0};
+    const size_t bytes = sample_model(sample, "4", "Relu x -> y", -3);
+    CHECK(onnx_parse(&file, "net.onnx", sample, bytes, &error) == ERROR_FILE &&
+              strcmp(error.words,
+                     "net.onnx: found operators of the domain ai.onnx.ml, expected those of ONNX "
+                     "itself, opset 6 to 26") == 0,
+          "%s", error.words);
+    network_file_close(&file);
 }
 
 /* --- what another program computes --- */
@@ -586,5 +617,6 @@ int main(int count, char **arguments) {
     test_many_parts();
     test_data_elsewhere();
     test_versions();
+    test_other_operators();
     return check_end();
 }
