@@ -105,4 +105,19 @@ changed '"learning_rate": 0.01' '"learning_rate": 0.00' \
     0 'its optimizer is left out: found momentum and the learning rate 0, expected one above 0'
 changed '"momentum": 0.9' '"momentum": 3.0' 0 'its optimizer is left out: .*momentum=3: .*'
 changed 'bias/momentum:0' 'bias/momentum/0' 0 'its optimizer is left out: .*'
+run 0 export --replace --checkpoint=there left.keras
+python3 - <<'PYTHON'
+import zipfile
+with zipfile.ZipFile("left.keras") as given, zipfile.ZipFile("changed.keras", "w") as made:
+    for name in given.namelist():
+        data = given.read(name)
+        if name == "config.json":
+            assert data.count(b'"module": "keras.optimizers"') == 1, data
+            data = data.replace(b'"module": "keras.optimizers"', b'"module": "mine"')
+        made.writestr(name, data)
+PYTHON
+run 0 import changed.keras --dataset=digits:take=256 --out=here --replace
+grep -qx 'trainer: changed.keras: its optimizer is left out: found SGD of mine, expected a class of Keras '\
+'itself' err ||
+    fail "an optimizer of mine: import said $(cat err)"
 [ $failures -eq 0 ]
