@@ -78,12 +78,15 @@ says 'layer d: found my>Dense, expected a class of Keras itself' "$flat" "$(own 
 says 'layer d: found Dense of mine\.layers, expected a class of Keras itself' \
     "$flat" "$(own '"mine.layers"' '"Dense"')"
 says 'layer d: found Dense of keras_hub, expected a class of Keras itself' "$flat" "$(own '"keras_hub"' null)"
-for whose in '"keras.layers" null' '"keras.src.layers.core.dense" "Dense"' '"tf_keras.src.layers" "Dense"' \
-    'null null'; do
-    # shellcheck disable=SC2086 # two arguments
-    model net.json Sequential "$(input)" "$flat" "$(own $whose)" "$dense"
+while read -r module registered; do
+    model net.json Sequential "$(input)" "$flat" "$(own "$module" "$registered")" "$dense"
     run 0 describe --model=keras:file=net.json --dataset=digits
-done
+done <<'CLASSES'
+"keras.layers" null
+"keras.src.layers.core.dense" "Dense"
+"tf_keras.src.layers" "Dense"
+null null
+CLASSES
 model net.json Sequential "$(input)" "$flat" "$dense"
 sed -i 's/^{/{"module": null, "registered_name": "my>Sequential", /' net.json
 refused 3 'net\.json: found a model of class my>Sequential, expected Sequential or Functional of Keras '\
