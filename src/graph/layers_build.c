@@ -16,7 +16,7 @@ struct site {
     int classes;
     node x;               /* its first input */
     node all[MAX_INPUTS]; /* [layer->inputs] */
-    int layer_norms;      /* before this one, without names of their own */
+    int layer_norms;      /* numbers given to those before this one, without names of their own */
 };
 
 /* --- with weights --- */
@@ -251,6 +251,48 @@ static node build_elu(const struct site *site) {
     return graph_elu(site->g, site->x, graph_scalar(site->g, (float)site->values->alpha));
 }
 
+/* --- names --- */
+
+/* Which weights a layer has; of two layers that have the same, one is called otherwise. */
+enum family { NO_WEIGHTS, KERNELS, SCALES };
+
+static enum family family_of(enum layer_kind kind) {
+    if (kind == LAYER_batch_norm || kind == LAYER_layer_norm) return SCALES;
+    return kind == LAYER_conv || kind == LAYER_depthwise || kind == LAYER_dense || kind == LAYER_embedding
+               ? KERNELS
+               : NO_WEIGHTS;
+}
+
+/* The last number that was given to a layer with weights of that kind. */
+static int *number_of(struct site *site, enum layer_kind kind) {
+    return kind == LAYER_conv         ? &site->g->convolutions
+           : kind == LAYER_depthwise  ? &site->g->depthwises
+           : kind == LAYER_dense      ? &site->g->layers
+           : kind == LAYER_embedding  ? &site->g->embeddings
+           : kind == LAYER_batch_norm ? &site->g->norms
+                                      : &site->layer_norms;
+}
+
+static bool is_given(const struct layer_list *list, enum family family, const char *name) {
+    for (int i = 0; i < list->count; i++)
+        if (family_of(list->layers[i].kind) == family && strcmp(list->layers[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A layer without a name is called by its kind and the next number: one that no layer of the list has, before
+ * it or after it. */
+static void pass_given(struct site *site, const struct layer_list *list) {
+    const enum layer_kind kind = site->layer->kind;
+    const enum family family = family_of(kind);
+    const char *usual = kind == LAYER_batch_norm ? "norm" : layer_rows[kind].name;
+    char name[LAYER_NAME_BYTES];
+    if (site->layer->name[0] || family == NO_WEIGHTS) return;
+    for (int *number = number_of(site, kind);; ++*number) {
+        snprintf(name, sizeof name, "%s%d", usual, *number + 1);
+        if (!is_given(list, family, name)) return;
+    }
+}
+
 /* --- all of it --- */
 
 static node (*const builders[LAYER_KINDS])(const struct site *site) = {
@@ -365,6 +407,7 @@ node layers_build(struct graph *g, const struct layer_list *list, node x, int cl
         site.layer = &list->layers[i];
         site.values = &site.layer->values;
         for (int k = 0; k < site.layer->inputs; k++) site.all[k] = input_of(&site, k, x, built, &image);
+        pass_given(&site, list);
         built[i] = build_layer(&site);
         last = i;
     }

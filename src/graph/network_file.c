@@ -108,7 +108,8 @@ void network_file_name(const struct layer_list *list, struct layer *layer, const
     static const char may_hold[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.-/";
     char own[LAYER_NAME_BYTES], wanted[LAYER_NAME_BYTES];
     name += strspn(name, "/.-0123456789");
-    snprintf(own, sizeof own, "%s", *name ? name : "layer");
+    const bool begins_well = *name && strchr(may_hold, *name);
+    snprintf(own, sizeof own, "%s%s", begins_well ? "" : "layer", name);
     for (char *c = own; *c; c++)
         if (!strchr(may_hold, *c)) *c = '_';
     memcpy(wanted, own, sizeof own);

@@ -2,6 +2,7 @@
  * be built says where; docs/networks.md has the table. */
 #include "../../src/base/file.h"
 #include "../../src/graph/layers_text.h"
+#include "../../src/graph/network_file.h"
 #include "../reference_device.h"
 
 enum { BATCH = 3, CLASSES = 3, SIDE = 5, CHANNELS = 2, PIXELS = SIDE * SIDE * CHANNELS, TEXT_MOST = 2000 };
@@ -279,9 +280,6 @@ static void test_wrong_networks(void) {
         {"pad 1x2x3; flatten; dense", "layer 1 (pad 1x2x3): found 3 sizes, expected 1, 2 or 4"},
         {"reshape 7x-1; flatten; dense",
          "layer 1 (reshape 7x-1): [3, 5, 5, 2] has 150 elements and does not fit"},
-        {"dense1 = dense 3; dense", "layer 2 (dense): the name \"dense1/kernel\" is taken"},
-        {"dense 3; dense1 = dense 4; dense",
-         "layer 2 (dense1 = dense 4): the name \"dense1/kernel\" is taken"},
         {"dense 1000000; dense 1000000; dense 1000000 ; dense", NULL},
         {"reshape 1x1x50; conv 1000000 1000x1000 same; flatten; dense",
          "layer 2 (conv 1000000 1000x1000 same): shape [1000, 1000, 50, 1000000] has 5e+13 elements, "
@@ -338,6 +336,78 @@ static void test_wrong_lists(void) {
 
 /* --- documentation --- */
 
+/* --- names --- */
+
+/* The names of the layers that have weights, in their order. */
+static void check_names(const char *layers, const char *expected) {
+    struct layer_list list;
+    struct error error;
+    struct graph g;
+    char names[400];
+    const char *before = "";
+    struct text text = text_into(names, sizeof names);
+    CHECK(parse(&list, layers, &error), "%s: %s", layers, error.words);
+    graph_open(&g, true, 3);
+    layers_build(&g, &list, graph_placeholder(&g, "x", TYPE_FLOAT, SHAPE(BATCH, SIDE, SIDE, CHANNELS)),
+                 CLASSES);
+    CHECK(g.error.code == OK, "%s: %s", layers, g.error.words);
+    for (int r = 0; r < g.layout.count; r++) {
+        const char *name = g.layout.ranges[r].name;
+        const size_t length = (size_t)(strrchr(name, '/') - name);
+        if (strlen(before) > length && strncmp(before, name, length + 1) == 0) continue;
+        text_item(&text, " ", "%.*s", (int)length, name);
+        before = name;
+    }
+    CHECK(strcmp(names, expected) == 0, "%s: names are %s, expected %s", layers, names, expected);
+    graph_close(&g);
+    layers_close(&list);
+}
+
+/* Numbers pass over names that somebody gave, where both would have the same weights, and over no others. */
+static void test_names(void) {
+    static const struct {
+        const char *layers, *names;
+    } known[] = {{"conv 2 1; conv 2 1; flatten; dense 4; dense", "conv1 conv2 dense1 dense2"},
+                 {"conv1 = conv 2 1; conv 2 1; conv 2 1; flatten; dense", "conv1 conv2 conv3 dense1"},
+                 {"conv 2 1; conv1 = conv 2 1; conv2 = conv 2 1; flatten; dense", "conv3 conv1 conv2 dense1"},
+                 {"conv 2 1; conv 2 1; conv2 = depthwise 1; conv5 = conv 2 1; flatten; dense",
+                  "conv1 conv3 conv2 conv5 dense1"},
+                 {"flatten; dense; dense1 = embedding 5 2; flatten; dense2 = dense", "dense3 dense1 dense2"},
+                 {"batch_norm; layer_norm; norm1 = layer_norm; layer_norm1 = batch_norm; flatten; dense",
+                  "norm2 layer_norm2 norm1 layer_norm1 dense1"},
+                 {"conv 2 1; conv1 = batch_norm; dense1 = relu; flatten; dense", "conv1 dense1"},
+                 {"norm1 = conv 2 1; batch_norm; flatten; dense01 = dense 5; dense", "norm1 dense01 dense1"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) check_names(known[i].layers, known[i].names);
+}
+
+/* What a file's names become; the list has a layer taken_0. */
+static void test_names_of_files(void) {
+    static const struct {
+        const char *there, *here;
+    } known[] = {{"conv1", "conv1"},
+                 {"a.b/c-d", "a.b/c-d"},
+                 {"_a", "_a"},
+                 {"dense", "dense_0"},
+                 {"taken_0", "taken_0_0"},
+                 {"\xc3\xa4 b", "layer___b"},
+                 {" a", "layer_a"},
+                 {"/1.a", "a"},
+                 {"7", "layer"},
+                 {"", "layer"},
+                 {"a:b", "a_b"}};
+    struct layer_list list = {0};
+    struct error error = {0};
+    for (int i = 0; i < 2; i++) layers_add(&list, LAYER_dense, ERROR_FILE, &error);
+    network_file_name(&list, &list.layers[0], "taken_0");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        list.layers[1].name[0] = '\0';
+        network_file_name(&list, &list.layers[1], known[i].there);
+        CHECK(strcmp(list.layers[1].name, known[i].here) == 0, "%s became %s, expected %s", known[i].there,
+              list.layers[1].name, known[i].here);
+    }
+    layers_close(&list);
+}
+
 /* docs/networks.md has a row for each layer, in the order of layers.def, as it is written here. */
 static void test_documented(void) {
     char *docs = NULL;
@@ -366,6 +436,8 @@ int main(void) {
     test_he();
     test_wrong_networks();
     test_wrong_lists();
+    test_names();
+    test_names_of_files();
     test_documented();
     return check_end();
 }
