@@ -135,16 +135,21 @@ static int write_model(const struct h5 *h5) {
 }
 
 static int write(FILE *file, const struct exported *exported, struct error *error) {
-    struct h5 h5 = {.exported = exported, .error = error};
+    struct layers_of layers = {0};
+    struct exported named = *exported;
+    struct h5 h5 = {.exported = &named, .error = error};
     void *bytes = NULL;
     size_t count = 0;
-    int code = hdf5_open(&h5.file, error);
+    named.layers = &layers;
+    int code = keras_layers_open(&layers, exported->layers, KERAS_SECOND, error);
+    if (code == OK) code = hdf5_open(&h5.file, error);
     if (code == OK) code = write_model(&h5);
     if (code == OK) code = hdf5_image(h5.file, &bytes, &count, error);
     if (code == OK && fwrite(bytes, 1, count, file) != count)
         code = error_set(error, ERROR_FILE, "cannot be written");
     memory_free(bytes);
     hdf5_close(h5.file);
+    layers_of_close(&layers);
     return code;
 }
 

@@ -74,7 +74,7 @@ static int make_weights(const struct exported *exported, void **bytes, size_t *c
     return code;
 }
 
-static int write(FILE *file, const struct exported *exported, struct error *error) {
+static int write_zip(FILE *file, const struct exported *exported, struct error *error) {
     static const char metadata[] = "{\"keras_version\": \"3.0.0\"}";
     struct zip_writing zip = {.file = file};
     struct zip_piece notes = {metadata, sizeof metadata - 1}, config = {0}, weights = {0};
@@ -91,6 +91,16 @@ static int write(FILE *file, const struct exported *exported, struct error *erro
     zip_close(&zip);
     memory_free(bytes);
     free(text);
+    return code;
+}
+
+static int write(FILE *file, const struct exported *exported, struct error *error) {
+    struct layers_of layers = {0};
+    struct exported named = *exported;
+    named.layers = &layers;
+    int code = keras_layers_open(&layers, exported->layers, KERAS_THIRD, error);
+    if (code == OK) code = write_zip(file, &named, error);
+    layers_of_close(&layers);
     return code;
 }
 

@@ -14,8 +14,8 @@
 
 #    include "../formats/onnx_file.h"
 #    include "../infer/arrays.h"
+#    include "../infer/onnx_names.h"
 
-enum { NAME_BYTES = 96 };
 enum turn { AS_IT_IS, TURNED }; /* channels last, as everywhere here; channels first */
 static const int to_first[4] = {0, 3, 1, 2},
                  to_last[4] = {0, 2, 3, 1}; /* the latter: where an axis goes, too */
@@ -25,18 +25,24 @@ struct onnx {
     const struct exported *exported;
     const struct layers_of *of;
     bool (*has)[2]; /* [layers] which turns of its value there are */
+    struct onnx_names names;
     struct error *error;
 };
+
+static const char *name_of_weight(const struct onnx *onnx, const struct range *range) {
+    return onnx->names.weights[range - onnx->of->graph->layout.ranges].text;
+}
 
 /* Its weights under its own name; of a convolution, whose kernel they are, as OIHW. */
 static int write_weights(struct onnx *onnx, const struct range *range, const struct shape *kernel) {
     const float *weights = onnx->exported->restored->weights + range->begin;
+    const char *name = name_of_weight(onnx, range);
     float *turned = NULL;
-    if (!kernel) return onnx_floats(onnx->file, range->name, &range->shape, weights);
+    if (!kernel) return onnx_floats(onnx->file, name, &range->shape, weights);
     const int *dims = kernel->dims;
     RETURN_IF(onnx_take_floats(onnx->file, &turned, range->floats));
     arrays_turn(turned, weights, dims[0] * dims[1], dims[2], dims[3]);
-    return onnx_floats(onnx->file, range->name, &SHAPE(dims[3], dims[2], dims[0], dims[1]), turned);
+    return onnx_floats(onnx->file, name, &SHAPE(dims[3], dims[2], dims[0], dims[1]), turned);
 }
 
 /* --- values --- */
@@ -49,24 +55,31 @@ static const struct attributes *attributes_of(const struct onnx *onnx, const str
     return &onnx->of->graph->nodes[layer->computes].attributes;
 }
 
-static void value_name(const struct onnx *onnx, int place, enum turn turn, char name[NAME_BYTES]) {
-    snprintf(name, NAME_BYTES, "%s%s", place == 0 ? "x" : onnx->of->layers[place].name,
-             turn == TURNED ? ":turned" : "");
+static struct onnx_name value_name(const struct onnx *onnx, int place, enum turn turn) {
+    struct onnx_name name = onnx->names.values[place];
+    if (turn == TURNED) snprintf(name.text, sizeof name.text, "%.80s:turned", onnx->names.values[place].text);
+    return name;
+}
+
+/* A node that is no layer's, or not its last one, is called after its result. */
+static int end_part(struct onnx *onnx, struct onnx_node *made, const char *output) {
+    struct onnx_name name;
+    snprintf(name.text, sizeof name.text, "%s", output);
+    RETURN_IF(names_take(&onnx->names.nodes, name.text, sizeof name.text, onnx->error));
+    return onnx_end(made, name.text, output);
 }
 
 /* Adds the value of a layer as an input, turned first if it is not there that way yet. */
 static void add_value(struct onnx *onnx, struct onnx_node *made, int place, enum turn turn) {
-    char name[NAME_BYTES], from[NAME_BYTES];
-    value_name(onnx, place, turn, name);
+    const struct onnx_name name = value_name(onnx, place, turn);
     if (made->code == OK && !onnx->has[place][turn]) {
-        value_name(onnx, place, !turn, from);
         struct onnx_node transpose = onnx_begin(onnx->file, "Transpose");
-        onnx_input(&transpose, from);
+        onnx_input(&transpose, value_name(onnx, place, !turn).text);
         onnx_ints(&transpose, "perm", turn == TURNED ? to_first : to_last, 4);
-        made->code = onnx_end(&transpose, name);
+        made->code = end_part(onnx, &transpose, name.text);
         onnx->has[place][turn] = true;
     }
-    onnx_input(made, name);
+    onnx_input(made, name.text);
 }
 
 /* Whether all operands of a layer are there turned: then it need not turn them back. */
@@ -87,10 +100,8 @@ static struct onnx_node begin_layer(struct onnx *onnx, const struct layer_of *la
 static int end_layer(struct onnx *onnx, struct onnx_node *made, const struct layer_of *layer,
                      enum turn turn) {
     const int place = (int)(layer - onnx->of->layers);
-    char name[NAME_BYTES];
-    value_name(onnx, place, turn, name);
     onnx->has[place][turn] = true;
-    return onnx_end(made, name);
+    return onnx_end(made, layer->name, value_name(onnx, place, turn).text);
 }
 
 /* --- layers --- */
@@ -104,7 +115,7 @@ static int refuse(const struct onnx *onnx, const struct layer_of *layer) {
 static void add_weight(struct onnx *onnx, struct onnx_node *made, const struct range *range,
                        const struct shape *kernel) {
     if (made->code == OK) made->code = write_weights(onnx, range, kernel);
-    onnx_input(made, range->name);
+    onnx_input(made, name_of_weight(onnx, range));
 }
 
 /* Rows and columns before, rows and columns behind. */
@@ -146,14 +157,13 @@ static int write_dense(struct onnx *onnx, const struct layer_of *layer, const ch
 /* Its operand as whole numbers, and the rows of these. */
 static int write_embedding(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
     enum { INTEGERS = 7 };
-    char name[NAME_BYTES];
+    const struct onnx_name name = onnx_part(layer, "whole");
     struct onnx_node cast = begin_layer(onnx, layer, "Cast", AS_IT_IS);
     onnx_int(&cast, "to", INTEGERS);
-    snprintf(name, sizeof name, "%s:whole", layer->name);
-    RETURN_IF(onnx_end(&cast, name));
+    RETURN_IF(end_part(onnx, &cast, name.text));
     struct onnx_node made = onnx_begin(onnx->file, operation);
     add_weight(onnx, &made, layer->weights[WEIGHT_KERNEL], NULL);
-    onnx_input(&made, name);
+    onnx_input(&made, name.text);
     return end_layer(onnx, &made, layer, AS_IT_IS);
 }
 
@@ -179,22 +189,20 @@ static int write_layer_norm(struct onnx *onnx, const struct layer_of *layer, con
 }
 
 static int write_global_pool(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
-    char name[NAME_BYTES];
-    snprintf(name, sizeof name, "%s:pixel", layer->name);
+    const struct onnx_name name = onnx_part(layer, "pixel");
     struct onnx_node pool = begin_layer(onnx, layer, operation, TURNED);
-    RETURN_IF(onnx_end(&pool, name));
+    RETURN_IF(end_part(onnx, &pool, name.text));
     struct onnx_node flatten = onnx_begin(onnx->file, "Flatten");
-    onnx_input(&flatten, name);
+    onnx_input(&flatten, name.text);
     return end_layer(onnx, &flatten, layer, AS_IT_IS);
 }
 
 /* Whole numbers that a layer has there as an input. */
 static void add_integers(struct onnx_node *made, const struct layer_of *layer, const char *what,
                          const int *values, int count) {
-    char name[NAME_BYTES];
-    snprintf(name, sizeof name, "%s:%s", layer->name, what);
-    if (made->code == OK) made->code = onnx_integers(made->file, name, values, count);
-    onnx_input(made, name);
+    const struct onnx_name name = onnx_part(layer, what);
+    if (made->code == OK) made->code = onnx_integers(made->file, name.text, values, count);
+    onnx_input(made, name.text);
 }
 
 /* A shape of our graph has its batch in it, which is any number there: that of the operand (0), or what is
@@ -250,10 +258,9 @@ static int write_slice(struct onnx *onnx, const struct layer_of *layer, const ch
 /* A number that a layer has there as an input; it lives as long as the file. */
 static void add_number(struct onnx *onnx, struct onnx_node *made, const struct layer_of *layer,
                        const char *what, const float *number) {
-    char name[NAME_BYTES];
-    snprintf(name, sizeof name, "%s:%s", layer->name, what);
-    if (made->code == OK) made->code = onnx_floats(onnx->file, name, &SCALAR, number);
-    onnx_input(made, name);
+    const struct onnx_name name = onnx_part(layer, what);
+    if (made->code == OK) made->code = onnx_floats(onnx->file, name.text, &SCALAR, number);
+    onnx_input(made, name.text);
 }
 
 static int write_relu6(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
@@ -283,28 +290,23 @@ static int write_hard_sigmoid(struct onnx *onnx, const struct layer_of *layer, c
  * number. */
 static int write_part(struct onnx *onnx, const struct layer_of *layer, const char *operation,
                       const char *before, const float *number, const char *output) {
-    char name[NAME_BYTES], from[NAME_BYTES], by[NAME_BYTES / 4];
+    char by[24];
     struct onnx_node made = onnx_begin(onnx->file, operation);
-    if (before) {
-        snprintf(from, sizeof from, "%s:%s", layer->name, before);
-        onnx_input(&made, from);
-    } else {
+    if (before)
+        onnx_input(&made, onnx_part(layer, before).text);
+    else
         add_value(onnx, &made, layer->input[0], turn_of(onnx, layer));
-    }
     snprintf(by, sizeof by, "%s by", output);
     if (number) add_number(onnx, &made, layer, by, number);
-    snprintf(name, sizeof name, "%s:%s", layer->name, output);
-    return onnx_end(&made, name);
+    return end_part(onnx, &made, onnx_part(layer, output).text);
 }
 
 /* The last of them: x times what the one before gave. */
 static int write_times(struct onnx *onnx, const struct layer_of *layer, const char *operation,
                        const char *before) {
     const enum turn turn = turn_of(onnx, layer);
-    char name[NAME_BYTES];
     struct onnx_node made = begin_layer(onnx, layer, operation, turn);
-    snprintf(name, sizeof name, "%s:%s", layer->name, before);
-    onnx_input(&made, name);
+    onnx_input(&made, onnx_part(layer, before).text);
     return end_layer(onnx, &made, layer, turn);
 }
 
@@ -325,10 +327,8 @@ static int write_gelu(struct onnx *onnx, const struct layer_of *layer, const cha
 
 /* Opset 13 has no HardSwish. */
 static int write_hard_swish(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
-    char name[NAME_BYTES];
     struct onnx_node made = begin_hard_sigmoid(onnx, layer);
-    snprintf(name, sizeof name, "%s:sigmoid", layer->name);
-    RETURN_IF(onnx_end(&made, name));
+    RETURN_IF(end_part(onnx, &made, onnx_part(layer, "sigmoid").text));
     return write_times(onnx, layer, operation, "sigmoid");
 }
 
@@ -388,7 +388,8 @@ static int write_value(struct onnx *onnx, const struct layer_of *layer, const ch
     if (layer->kind == FOUND_INPUT) return OK;
     if (layer->op == OP_variable) return write_weights(onnx, layer->weights[WEIGHT_KERNEL], NULL);
     if (info->type != TYPE_FLOAT) return refuse(onnx, layer);
-    return onnx_floats(onnx->file, layer->name, &info->shape, info->constant);
+    return onnx_floats(onnx->file, value_name(onnx, (int)(layer - onnx->of->layers), AS_IT_IS).text,
+                       &info->shape, info->constant);
 }
 
 static const struct {
@@ -450,11 +451,11 @@ static int write_outputs(struct onnx *onnx) {
     const enum task task = onnx->of->task;
     struct onnx_node logits = onnx_begin(onnx->file, "Identity");
     add_value(onnx, &logits, onnx->of->count - 1, AS_IT_IS);
-    RETURN_IF(onnx_end(&logits, task == TASK_VALUES ? "outputs" : "logits"));
+    RETURN_IF(end_part(onnx, &logits, task == TASK_VALUES ? "outputs" : "logits"));
     if (task == TASK_VALUES) return OK;
     struct onnx_node said = onnx_begin(onnx->file, task == TASK_LABELS ? "Sigmoid" : "Softmax");
     onnx_input(&said, "logits");
-    return onnx_end(&said, "probabilities");
+    return end_part(onnx, &said, "probabilities");
 }
 
 /* With what the training knew of its examples, as the checkpoint has it. */
@@ -476,11 +477,13 @@ static int write_model(struct onnx *onnx, FILE *stream) {
 static int write_onnx(FILE *stream, const struct exported *exported, struct error *error) {
     struct onnx onnx = {.exported = exported, .of = exported->layers, .error = error};
     int code = onnx_open(&onnx.file, error);
+    if (code == OK) code = onnx_names_open(&onnx.names, onnx.of, error);
     if (code == OK) code = memory_array(&onnx.has, onnx.of->count, "an ONNX model", error);
     for (int i = 0; code == OK && i < onnx.of->count; i++) code = write_layer(&onnx, &onnx.of->layers[i]);
     if (code == OK) code = write_outputs(&onnx);
     if (code == OK) code = write_model(&onnx, stream);
     memory_free(onnx.has);
+    onnx_names_close(&onnx.names);
     onnx_close(onnx.file);
     return code;
 }

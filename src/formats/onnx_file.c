@@ -103,11 +103,11 @@ void onnx_ints(struct onnx_node *made, const char *name, const int *values, int 
     for (int i = 0; made->code == OK && i < count; i++) attribute->ints[attribute->n_ints++] = values[i];
 }
 
-int onnx_end(struct onnx_node *made, const char *output) {
+int onnx_end(struct onnx_node *made, const char *name, const char *output) {
     struct onnx_file *file = made->file;
     RETURN_IF(made->code);
     Onnx__NodeProto *proto = &made->proto->node;
-    RETURN_IF(take_text(file, &proto->name, output));
+    RETURN_IF(take_text(file, &proto->name, name));
     RETURN_IF(take_text(file, &proto->output[proto->n_output++], output));
     RETURN_IF(
         memory_grow(&file->nodes, file->node_count, file->node_count + 1, "an ONNX model", file->error));

@@ -33,8 +33,8 @@ void onnx_input(struct onnx_node *made, const char *name);
 void onnx_int(struct onnx_node *made, const char *name, int value);
 void onnx_float(struct onnx_node *made, const char *name, float value);
 void onnx_ints(struct onnx_node *made, const char *name, const int *values, int count);
-/* Adds it to the file. `output` names it and its only result; no other node has that name. */
-int onnx_end(struct onnx_node *made, const char *output);
+/* Adds it to the file. No other node has its name, and no other value that of `output`, its only result. */
+int onnx_end(struct onnx_node *made, const char *name, const char *output);
 
 /* Constants; the floats are borrowed until onnx_close. */
 int onnx_floats(struct onnx_file *file, const char *name, const struct shape *shape, const float *values);

@@ -8,6 +8,7 @@
 
 #include "../base/json.h"
 #include "../base/memory.h"
+#include "../base/names.h"
 
 /* The layer that makes of the last values what the network says. */
 static const struct {
@@ -119,7 +120,7 @@ static void add_weight(struct keras_layer *layer, const char *name, const struct
 
 int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error) {
     if (place == of->count) {
-        *layer = (struct keras_layer){.class_name = "Activation", .name = ends[of->task].name};
+        *layer = (struct keras_layer){.class_name = "Activation", .name = of->layers[place].name};
         return OK;
     }
     const struct layer_of *from = &of->layers[place];
@@ -141,6 +142,65 @@ bool keras_is_third(const struct layers_of *of) {
     for (int i = 0; i < of->count; i++)
         if (of->layers[i].op == OP_hard_sigmoid || of->layers[i].op == OP_hard_swish) return true;
     return false;
+}
+
+/* --- their names --- */
+
+/* What Keras 2 and 3 take; with PyTorch behind it, Keras 3 takes no dot. */
+static const char may_hold[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+static bool begins_well(const char *name) {
+    return name[0] != '_' && name[0] != '-';
+}
+
+static bool fits(const char *name) {
+    return begins_well(name) && name[strspn(name, may_hold)] == '\0';
+}
+
+static void fit_name(char *name, size_t bytes) {
+    static const char before[] = "layer";
+    const size_t length = strlen(before);
+    for (char *c = name; *c; c++)
+        if (!strchr(may_hold, *c)) *c = '_';
+    if (begins_well(name)) return;
+    memmove(name + length, name, bytes - length);
+    memcpy(name, before, length);
+    name[bytes - 1] = '\0';
+}
+
+/* Those that Keras takes as they are, then the others, then the added one's. */
+static int take_names(struct layers_of *named, const struct layers_of *of, struct names *names,
+                      struct error *error) {
+    enum { STAYS, CHANGED, ADDED, TURNS };
+    for (int turn = STAYS; turn < TURNS; turn++)
+        for (int i = 0; i <= of->count; i++) {
+            char *name = named->layers[i].name;
+            const int its = i == of->count ? ADDED : fits(of->layers[i].name) ? STAYS : CHANGED;
+            if (its == turn) RETURN_IF(names_take(names, name, sizeof named->layers[i].name, error));
+        }
+    return OK;
+}
+
+int keras_layers_open(struct layers_of *named, const struct layers_of *of, enum keras_reader reader,
+                      struct error *error) {
+    char not_a_layer[] = "top_level_model_weights"; /* beside the layers in an .h5 file */
+    struct names names = {0};
+    struct keras_layer layer;
+    *named = *of;
+    named->layers = NULL;
+    int code = memory_array(&named->layers, of->count + 1, "the layers", error);
+    for (int i = 0; code == OK && i < of->count; i++) {
+        named->layers[i] = of->layers[i];
+        code = keras_layer(&layer, of, i, error);
+        fit_name(named->layers[i].name, sizeof named->layers[i].name);
+    }
+    if (code == OK)
+        snprintf(named->layers[of->count].name, sizeof named->layers->name, "%s", ends[of->task].name);
+    if (code == OK && reader == KERAS_SECOND)
+        code = names_take(&names, not_a_layer, sizeof not_a_layer, error);
+    if (code == OK) code = take_names(named, of, &names, error);
+    names_close(&names);
+    return code;
 }
 
 /* --- their order --- */
@@ -315,10 +375,6 @@ static bool is_sequential(const struct layers_of *of) {
     return true;
 }
 
-static const char *name_at(const struct layers_of *of, int place) {
-    return place == of->count ? ends[of->task].name : of->layers[place].name;
-}
-
 static void put_tensor(struct json_writer *json, const char *layer, bool with_arguments) {
     json_open(json, NULL, '[');
     json_text(json, NULL, layer);
@@ -335,7 +391,7 @@ static void put_inbound(struct json_writer *json, const struct layers_of *of, in
     const int inputs = place == of->count ? 1 : of->layers[place].inputs;
     if (inputs > 0) json_open(json, NULL, '[');
     for (int i = 0; i < inputs; i++)
-        put_tensor(json, name_at(of, place == of->count ? place - 1 : of->layers[place].input[i]), true);
+        put_tensor(json, of->layers[place == of->count ? place - 1 : of->layers[place].input[i]].name, true);
     if (inputs > 0) json_close(json, ']');
     json_close(json, ']');
 }
@@ -384,7 +440,7 @@ static int write_config(FILE *file, const struct layers_of *of, const int *order
     json_close(&json, ']');
     for (int end = 0; end < 2 && !sequential; end++) {
         json_open(&json, end == 0 ? "input_layers" : "output_layers", '[');
-        put_tensor(&json, name_at(of, end == 0 ? 0 : of->count), false);
+        put_tensor(&json, of->layers[end == 0 ? 0 : of->count].name, false);
         json_close(&json, ']');
     }
     json_close(&json, '}');

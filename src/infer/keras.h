@@ -18,6 +18,13 @@ struct keras_layer {
     const char *weight_name[KERAS_WEIGHTS]; /* "kernel", "moving_mean" */
 };
 
+/* The layers under names that Keras takes, with the added one's behind them, layers[count], which has nothing
+ * but a name: all functions below want these. Letters, digits, _ and - stay, others become _; a name begins
+ * with a letter or digit. Names that stay as they are come first, so that the others, and the added one's,
+ * get the suffixes. Errors: ERROR_DEVICE (memory); ERROR_FILE: Keras has no such layer, by its name. */
+int keras_layers_open(struct layers_of *named, const struct layers_of *of, enum keras_reader reader,
+                      struct error *error);
+
 /* The layer at that place; of->count: the one that is added. Errors: ERROR_FILE: Keras has none like it, by
  * its name. */
 int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error);

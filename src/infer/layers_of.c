@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../base/names.h"
 
 struct reading {
     struct layers_of *of;
@@ -12,7 +13,6 @@ struct reading {
     int *uses;  /* [nodes] how many operands each is, of what the logits need */
     int *place; /* [nodes] of its layer; -1: part of another one, or not needed */
     node *norm; /* [nodes] where the layer normalisation ends that it is within; NONE: in none */
-    int made[OPS];
     struct error *error;
 };
 
@@ -148,32 +148,52 @@ static void find_layer_norms(struct reading *reading) {
             for (int i = 0; i < NORM_NODES; i++) reading->norm[at[i]] = n;
 }
 
-/* --- layers --- */
+/* --- names --- */
 
-/* A name of its own: that of its weights without the last part, or that of the operation with a number. */
-static void name_layer(struct reading *reading, struct layer_of *layer) {
-    if (layer->op == OP_variable) {
-        snprintf(layer->name, sizeof layer->name, "%s", layer->weights[WEIGHT_KERNEL]->name);
-        return;
-    }
+/* That of its weights without the last part; a weight that is a layer has its whole name. False: it has
+ * none. */
+static bool name_by_weights(struct layer_of *layer) {
     for (int w = 0; w < FOUND_WEIGHTS; w++) {
         if (!layer->weights[w]) continue;
-        const char *name = layer->weights[w]->name, *slash = strrchr(name, '/');
+        const char *name = layer->weights[w]->name,
+                   *slash = layer->op == OP_variable ? NULL : strrchr(name, '/');
         snprintf(layer->name, sizeof layer->name, "%.*s", slash ? (int)(slash - name) : (int)strlen(name),
                  name);
-        return;
+        return true;
     }
+    return false;
+}
+
+/* That of the operation with a number. */
+static void name_by_number(struct layer_of *layer, int made[OPS]) {
     const char *what = layer->kind == FOUND_GLOBAL_AVERAGE ? "global_average"
                        : layer->kind == FOUND_GLOBAL_MAX   ? "global_max"
                                                            : op_name(layer->op);
-    snprintf(layer->name, sizeof layer->name, "%s%d", what, ++reading->made[layer->op]);
+    snprintf(layer->name, sizeof layer->name, "%s%d", what, ++made[layer->op]);
 }
 
-static int put_layer(struct reading *reading, struct layer_of *layer) {
-    name_layer(reading, layer);
+/* Those that somebody gave are taken first. */
+static int name_layers(struct layers_of *of, struct error *error) {
+    struct names names = {0};
+    int made[OPS] = {0}, code = OK;
+    for (int i = 0; code == OK && i < of->count; i++)
+        if (name_by_weights(&of->layers[i]))
+            code = names_take(&names, of->layers[i].name, sizeof of->layers[i].name, error);
+    for (int i = 0; code == OK && i < of->count; i++) {
+        struct layer_of *layer = &of->layers[i];
+        if (layer->name[0]) continue;
+        name_by_number(layer, made);
+        code = names_take(&names, layer->name, sizeof layer->name, error);
+    }
+    names_close(&names);
+    return code;
+}
+
+/* --- layers --- */
+
+static void put_layer(struct reading *reading, const struct layer_of *layer) {
     reading->place[layer->at] = reading->of->count;
     reading->of->layers[reading->of->count++] = *layer;
-    return OK;
 }
 
 /* A weight or a constant that is an operand like any other is a layer without operands. */
@@ -184,14 +204,15 @@ static int add_layer(struct reading *reading, struct layer_of *layer, const node
             struct layer_of source = {
                 .kind = FOUND_OPERATION, .op = op, .at = inputs[i], .computes = inputs[i]};
             source.weights[WEIGHT_KERNEL] = range_of(reading, inputs[i]);
-            RETURN_IF(put_layer(reading, &source));
+            put_layer(reading, &source);
         }
         layer->input[i] = reading->place[inputs[i]];
         if (layer->input[i] < 0)
             return error_set(reading->error, ERROR_FILE, "%s: one of its operands is not a value of a layer",
                              op_name(layer->op));
     }
-    return put_layer(reading, layer);
+    put_layer(reading, layer);
+    return OK;
 }
 
 /* A convolution, product or embedding with its kernel, and the bias behind it. */
@@ -287,6 +308,7 @@ int layers_of_open(struct layers_of *of, const struct network *network, struct e
     if (code == OK) find_layer_norms(&reading);
     for (node n = 0; code == OK && n <= network->logits; n++)
         if (reading.uses[n] > 0) code = read_node(&reading, n);
+    if (code == OK) code = name_layers(of, error);
     memory_free(reading.uses);
     memory_free(reading.place);
     memory_free(reading.norm);

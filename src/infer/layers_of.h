@@ -42,7 +42,7 @@ struct layer_of {
     int inputs;
     int input[MAX_INPUTS];                      /* places in the list, each before this one */
     const struct range *weights[FOUND_WEIGHTS]; /* or NULL */
-    char name[64];                              /* "conv1", as its weights have it; "relu1", "maxpool2" */
+    char name[64]; /* no other layer's: "conv1", as its weights have it; "relu1", "maxpool2" */
 };
 
 struct layers_of {

@@ -410,6 +410,9 @@ static void test_round_trips(void) {
                      &image);
     check_round_trip("conv1 = conv 5 3x3; softmax; flatten; dense1 = dense 4", &image);
     check_round_trip("reshape 4x16; softmax; flatten; dense1 = dense 4", &row);
+    check_round_trip("x = dense 5; logits = dense 6 gelu; logits/kernel = dense 7; outputs = dense 8; "
+                     "probabilities = dense 4",
+                     &row);
     check_round_trip("reshape 8x8x1; conv1 = conv 2 5x5 relu; flatten; dense1 = dense 4", &row);
 }
 
