@@ -111,13 +111,13 @@ good ensemble --dataset=csv:file=houses.csv,test_file=more.csv,target=price --mo
     --optimizer=adam:rate=0.01 --threads=1 --epochs=5 --quiet --members=3 --devices=cpu:0,cpu:1 --out=prices
 cp out printed
 for member in prices/1 prices/2 prices/3 prices; do
-    good predict --checkpoint=$member --format=csv more.csv
-    cp out "${member/\//-}.csv"
+    "$TRAINER" predict --checkpoint=$member --format=csv more.csv >"${member/\//-}.csv" 2>"${member/\//-}.err" ||
+        fail "predict $member: $(cat "${member/\//-}.err")"
     good evaluate --checkpoint=$member
     cp out "${member/\//-}.out"
 done
 python3 - <<'PYTHON' || fail "the mean of values, or its RMSE: $(cat prices.out printed)"
-import csv
+import csv, re
 def predicted(name): return [float(row["prediction"]) for row in csv.DictReader(open(name + ".csv"))]
 def figures(name):
     return {k: float(v) for k, v in (line.split(": ") for line in open(name + ".out").read().splitlines())}
@@ -132,6 +132,10 @@ rows = list(csv.DictReader(open("prices/ensemble.csv")))
 for m, row in enumerate(rows, 1):
     assert (found[f"Member-{m}"] == figures(f"prices-{m}")["Test-RMSE"] ==
             float(f"{float(row['test_rmse']):.6g}")), (m, row, found)
+for name in "prices", "prices-1":
+    said = open(name + ".err").read()
+    assert re.fullmatch(r"trainer: RMSE: [0-9.]+, MAE: [0-9.]+, R2: [0-9.]+ \(40 rows\)\n", said), said
+    assert abs(float(said.split()[2][:-1]) / figures(name)["Test-RMSE"] - 1) < 1e-4, (said, figures(name))
 assert "Test-MAE" in found and "Test-R2" in found and "Test-Accuracy" not in found, found
 assert f"{found['Test-RMSE']:g}" in open("printed").read().replace("\n", " ")
 PYTHON
