@@ -110,7 +110,8 @@ static void make_config(struct text *text, unsigned seed) {
     for (int i = 0; i < LAYERS; i++) {
         char next[3] = {'l', (char)('0' + i), '\0'};
         const bool twice = strcmp(layers[i][0], "Concatenate") == 0;
-        if (i > 1 && !(seed >> i & 2)) continue;
+        const bool always = i <= 1 || strcmp(layers[i][0], "Flatten") == 0; /* a Dense takes rows */
+        if (!always && !(seed >> i & 2)) continue;
         add_layer(text, layers[i][0], next, layers[i][1], name, twice, seed);
         memcpy(name, next, sizeof name);
     }
