@@ -372,8 +372,7 @@ static node end_of(struct graph *g, node y, int classes) {
     if (shape->rank == 2 && shape->dims[1] != classes) {
         graph_mistake(g,
                       "the network has %d output%s, expected %d, one per class or value of the data set: end "
-                      "with dense, "
-                      "or take a file's network with head=fit",
+                      "with dense, or take a file's network with head=fit",
                       shape->dims[1], shape->dims[1] == 1 ? "" : "s", classes);
         return NONE;
     }

@@ -117,7 +117,8 @@ static void check_one_core(void) {
     sched_setaffinity(0, sizeof before, &before);
 }
 
-static void check_wrong(const char *text, int expected_code, const char *expected_words) {
+/* What is said of a list that gives no devices. */
+static struct error refuse(const char *text, int expected_code) {
     const struct device_settings settings = {0};
     struct device *devices = NULL;
     struct error error = {0};
@@ -126,21 +127,20 @@ static void check_wrong(const char *text, int expected_code, const char *expecte
     const int code = devices_open(text, &settings, &devices, &count, &shared, &error);
     CHECK(code == expected_code && error.code == code, "'%s': code %d, expected %d", text, code,
           expected_code);
-    CHECK(strstr(error.words, expected_words), "'%s': '%s', expected '%s'", text, error.words,
-          expected_words);
     CHECK(!devices && count == 0, "'%s': %d devices beside an error", text, count);
     devices_close(devices, count);
+    return error;
+}
+
+static void check_wrong(const char *text, int expected_code, const char *expected_words) {
+    const struct error error = refuse(text, expected_code);
+    CHECK(strstr(error.words, expected_words), "'%s': '%s', expected '%s'", text, error.words,
+          expected_words);
 }
 
 static void check_no_guess(const char *text) {
-    const struct device_settings settings = {0};
-    struct device *devices = NULL;
-    struct error error = {0};
-    int count = 0;
-    bool shared = false;
-    const int code = devices_open(text, &settings, &devices, &count, &shared, &error);
-    CHECK(code == ERROR_USAGE && !strstr(error.words, "did you mean"), "'%s': code %d: %s", text, code,
-          error.words);
+    const struct error error = refuse(text, ERROR_USAGE);
+    CHECK(!strstr(error.words, "did you mean"), "'%s': '%s'", text, error.words);
 }
 
 static void check_errors(void) {

@@ -283,8 +283,7 @@ static void test_wrong_networks(void) {
         {"dense 1000000; dense 1000000; dense 1000000 ; dense", NULL},
         {"reshape 1x1x50; conv 1000000 1000x1000 same; flatten; dense",
          "layer 2 (conv 1000000 1000x1000 same): shape [1000, 1000, 50, 1000000] has 5e+13 elements, "
-         "expected at most "
-         "1e12"},
+         "expected at most 1e12"},
         {"pad 1000; pad 1000; pad 1000; pad 1000; pad 1000; conv 1 1x1; concat previous previous previous "
          "previous "
          "previous previous previous previous; concat previous previous previous previous previous previous "
