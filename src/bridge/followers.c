@@ -1,5 +1,6 @@
-/* How the leader meets the other parameter servers. See followers.h. Nobody is waited for here: threads
- * connect, a hello goes out once it can, and what has come is heard. */
+/* How the leader meets the other parameter servers, and what it hears of them while it trains. See
+ * followers.h and host.h. Meeting them waits for nobody: threads connect, a hello goes out once it can, and
+ * what has come is heard. */
 #include "followers.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@ enum { WORDS_BYTES = 600, FRAMES_A_LOOK = 8, REACHING_MOST = 16 /* at a time */ 
 _Static_assert((int)WORDS_BYTES >= (int)WELCOME_BYTES, "a welcome can be looked at");
 
 #define REACH_S 1.0 /* for one try to connect, and between two of them */
+#define LOOK_S 0.1  /* between two looks at those who are not awaited */
 
 static double now_of(const struct host *host) {
     return world_now(host->settings.world);
@@ -317,4 +319,87 @@ int followers_watch(const struct host *host, struct error *error) {
             return error_set(error, ERROR_PEER, "%s has closed the connection", follower->name);
     }
     return OK;
+}
+
+/* Whether it has gone, or says why it goes. */
+static int look_at(const struct host *host, const struct follower *follower, struct error *error) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    bool ended = false;
+    const size_t count = endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &ended);
+    if (ended && count == 0)
+        return error_set(error, ERROR_PEER, "%s has closed the connection", follower->name);
+    if (count < sizeof bytes || frame_unpack_header(&header, bytes, UINT64_MAX, "", &ignored) != OK ||
+        header.type != FRAME_FAILURE)
+        return OK;
+    RETURN_IF(frame_read_header(follower->endpoint, "a failure", UINT64_MAX, &header, 0.0, error));
+    return host_read_failure(follower->endpoint, follower->name, &header, host->settings.timeout_s, error);
+}
+
+static int look_at_others(const struct host *host, int awaited, struct error *error) {
+    for (int f = 0; f < host->follower_count; f++)
+        if (f != awaited) RETURN_IF(look_at(host, &host->followers[f], error));
+    return OK;
+}
+
+int follower_blame(const struct host *host, const struct follower *follower, int code, struct error *error) {
+    struct error why = {0};
+    if (code == OK) return OK;
+    if (code != ERROR_PEER || look_at(host, follower, &why) == OK)
+        return host_blame(follower->endpoint, follower->name, error);
+    *error = why;
+    return why.code;
+}
+
+/* Takes the word of one who has to go, or who has lost a worker. */
+static bool take_asking(struct host *host, const struct follower *follower) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    if (endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) < sizeof bytes ||
+        frame_unpack_header(&header, bytes, 0, "", &ignored) != OK ||
+        (header.type != FRAME_LEAVE && (header.type != FRAME_LOST || header.flags >= (uint32_t)host->count)))
+        return false;
+    frame_read_header(follower->endpoint, "a leave", 0, &header, 0.0, &ignored);
+    if (header.type == FRAME_LOST)
+        host->peers[header.flags].lost_there = true;
+    else
+        host->asked = true;
+    return true;
+}
+
+bool followers_ask(struct host *host) {
+    for (int f = 0; f < host->follower_count && !host->asked; f++)
+        while (take_asking(host, &host->followers[f])) {
+        }
+    return host->asked;
+}
+
+void follower_tell_lost(struct host *host, int worker, double timeout_s) {
+    struct error ignored = {0};
+    frame_write(host->leader, FRAME_LOST, (uint32_t)worker, NULL, 0, timeout_s, &ignored);
+}
+
+int follower_hear(struct host *host, int f, const char *what, struct frame_header *header, double timeout_s,
+                  struct error *error) {
+    const struct follower *follower = &host->followers[f];
+    struct world *world = host->settings.world;
+    const double until = world_now(world) + timeout_s;
+    bool ended = false;
+    uint8_t byte;
+    while ((endpoint_peek(follower->endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) ||
+           take_asking(host, follower)) {
+        if (world_stopped(world))
+            return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s", follower->name, what);
+        if (world_now(world) >= until)
+            return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", follower->name, what,
+                             timeout_s);
+        followers_ask(host); /* what others say of losses is not to hide why they end */
+        RETURN_IF(look_at_others(host, f, error));
+    }
+    const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, timeout_s, error);
+    if (code != OK) return follower_blame(host, follower, code, error);
+    if (header->type != FRAME_FAILURE) return OK;
+    return host_read_failure(follower->endpoint, follower->name, header, timeout_s, error);
 }

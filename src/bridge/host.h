@@ -163,6 +163,9 @@ int host_watch(struct host *host, struct error *error);
 /* Puts before the words whose they are. What an endpoint says begins with its address, which the name has, or
  * which is that of the connection alone: it is left out. Gives the error's code. */
 int host_blame(const struct endpoint *endpoint, const char *name, struct error *error);
+/* After the header of a failure: the error is why the peer ends, as it says itself. */
+int host_read_failure(struct endpoint *endpoint, const char *name, const struct frame_header *header,
+                      double timeout_s, struct error *error);
 /* At a follower: the leader is named, unless code is OK. */
 int host_blame_leader(const struct host *host, int code, struct error *error);
 
@@ -201,6 +204,10 @@ void follower_tell_lost(struct host *host, int worker, double timeout_s);
  * follower that does, or that has gone meanwhile. */
 int follower_hear(struct host *host, int follower, const char *what, struct frame_header *header,
                   double timeout_s, struct error *error);
+/* At the leader, where a call to or from a follower has failed, unless code is OK: if the follower has said
+ * why it ends, that is the error; if it has gone, that it has, whatever the call was about. Gives the code.
+ */
+int follower_blame(const struct host *host, const struct follower *follower, int code, struct error *error);
 
 /* Updates of the newest weights that one of the workers had in the session before. */
 long host_seen(const struct host *host);

@@ -137,7 +137,7 @@ int joins_say_first(struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count && code == OK; f++) {
         const struct follower *follower = &host->followers[f];
         code = admit_send(follower->endpoint, 0, first, host->count, host->settings.timeout_s, error);
-        if (code != OK) code = host_blame(follower->endpoint, follower->name, error);
+        code = follower_blame(host, follower, code, error);
     }
     memory_free(first);
     return code;

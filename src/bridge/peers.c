@@ -9,7 +9,6 @@
 /* A worker that waits for another host says so for so many times the timeout at most: then it gives up by
  * itself (remote.c, and its own TIMEOUT_TIMES). */
 #define BEATS_TIMES 5.0
-#define LOOK_S 0.1   /* between two looks at those who are not awaited */
 #define LEAVE_S 5e-3 /* between two looks at whether all have left */
 #define DROP_S 1e-3  /* for one of them to send more that nobody reads */
 
@@ -24,88 +23,14 @@ int host_blame(const struct endpoint *endpoint, const char *name, struct error *
     return error_prefix(error, "%s: ", name);
 }
 
-/* A peer says itself why it ends. */
-static int read_failure(struct endpoint *endpoint, const char *name, const struct frame_header *header,
-                        double timeout_s, struct error *error) {
+int host_read_failure(struct endpoint *endpoint, const char *name, const struct frame_header *header,
+                      double timeout_s, struct error *error) {
     char words[500] = "";
     if (header->bytes >= sizeof words)
         return error_set(error, ERROR_PEER, "%s: failed with %llu bytes of words, expected less than %zu",
                          name, (unsigned long long)header->bytes, sizeof words);
     RETURN_IF(frame_read_payload(endpoint, header, words, timeout_s, error));
     return error_set(error, ERROR_PEER, "%s: %s", name, words);
-}
-
-/* One that has gone, or says why it goes, while another one is awaited. */
-static int look_at_others(const struct host *host, int awaited, struct error *error) {
-    for (int f = 0; f < host->follower_count; f++) {
-        const struct follower *follower = &host->followers[f];
-        uint8_t bytes[FRAME_HEADER_BYTES];
-        struct frame_header header;
-        struct error ignored = {0};
-        bool ended = false;
-        if (f == awaited) continue;
-        const size_t count = endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &ended);
-        if (ended && count == 0)
-            return error_set(error, ERROR_PEER, "%s has closed the connection", follower->name);
-        if (count < sizeof bytes || frame_unpack_header(&header, bytes, UINT64_MAX, "", &ignored) != OK ||
-            header.type != FRAME_FAILURE)
-            continue;
-        RETURN_IF(frame_read_header(follower->endpoint, "a failure", UINT64_MAX, &header, 0.0, error));
-        return read_failure(follower->endpoint, follower->name, &header, host->settings.timeout_s, error);
-    }
-    return OK;
-}
-
-/* Takes the word of one who has to go, or who has lost a worker. */
-static bool take_asking(struct host *host, const struct follower *follower) {
-    uint8_t bytes[FRAME_HEADER_BYTES];
-    struct frame_header header;
-    struct error ignored = {0};
-    if (endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) < sizeof bytes ||
-        frame_unpack_header(&header, bytes, 0, "", &ignored) != OK ||
-        (header.type != FRAME_LEAVE && (header.type != FRAME_LOST || header.flags >= (uint32_t)host->count)))
-        return false;
-    frame_read_header(follower->endpoint, "a leave", 0, &header, 0.0, &ignored);
-    if (header.type == FRAME_LOST)
-        host->peers[header.flags].lost_there = true;
-    else
-        host->asked = true;
-    return true;
-}
-
-bool followers_ask(struct host *host) {
-    for (int f = 0; f < host->follower_count && !host->asked; f++)
-        while (take_asking(host, &host->followers[f])) {
-        }
-    return host->asked;
-}
-
-void follower_tell_lost(struct host *host, int worker, double timeout_s) {
-    struct error ignored = {0};
-    frame_write(host->leader, FRAME_LOST, (uint32_t)worker, NULL, 0, timeout_s, &ignored);
-}
-
-int follower_hear(struct host *host, int f, const char *what, struct frame_header *header, double timeout_s,
-                  struct error *error) {
-    const struct follower *follower = &host->followers[f];
-    struct world *world = host->settings.world;
-    const double until = world_now(world) + timeout_s;
-    bool ended = false;
-    uint8_t byte;
-    while ((endpoint_peek(follower->endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) ||
-           take_asking(host, follower)) {
-        if (world_stopped(world))
-            return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s", follower->name, what);
-        if (world_now(world) >= until)
-            return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", follower->name, what,
-                             timeout_s);
-        followers_ask(host); /* what others say of losses is not to hide why they end */
-        RETURN_IF(look_at_others(host, f, error));
-    }
-    const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, timeout_s, error);
-    if (code != OK) return host_blame(follower->endpoint, follower->name, error);
-    if (header->type != FRAME_FAILURE) return OK;
-    return read_failure(follower->endpoint, follower->name, header, timeout_s, error);
 }
 
 /* Behind it comes what the worker owes, where anything is packed. */
@@ -178,7 +103,7 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
     struct frame_header header;
     int code = read_word(host, peer, "a batch's number", 500, &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
-        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+        return host_read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK)
         code = next_read(peer->endpoint, &header, next, number, &peer->examples, timeout_s, error);
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
@@ -191,7 +116,7 @@ int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struc
     int code = read_word(host, peer, "what is owed", bytes > LAST_WORDS_BYTES ? bytes : LAST_WORDS_BYTES,
                          &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
-        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+        return host_read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWED, bytes, error);
     if (code == OK) code = frame_read_payload(peer->endpoint, &header, peer->packed.kept, timeout_s, error);
     if (code == OK && !peer->packed.known) packed_add_share(&peer->packed, peer->owed, host->present);
@@ -303,7 +228,7 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
     size_t left = floats;
     if (code == OK) code = read_parts(host, peer, request, &header, gradient, &left, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
-        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+        return host_read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = read_gradient(peer, &header, answer, gradient, left, timeout_s, error);
     if (code != OK) return host_blame(peer->endpoint, peer->name, error);
     return hear_answer(peer, loss, request, answer, error);
@@ -341,7 +266,7 @@ int peer_hear_own(struct host *host, struct peer *peer, const struct state *own,
     int code = read_word(host, peer, "a worker's weights",
                          bytes > LAST_WORDS_BYTES ? bytes : LAST_WORDS_BYTES, &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
-        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+        return host_read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWN, bytes, error);
     if (code == OK) code = read_own(peer, &header, own, floats, timeout_s, error);
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
@@ -377,7 +302,7 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
         code = read_word(host, peer, "a gradient", most > LAST_WORDS_BYTES ? most : LAST_WORDS_BYTES, &header,
                          timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
-        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+        return host_read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK)
         code = read_stepped(peer, &header, answer, own, gives, gradient, floats, timeout_s, error);
     if (code != OK) return host_blame(peer->endpoint, peer->name, error);

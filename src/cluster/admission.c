@@ -29,10 +29,10 @@ static int hear_one(struct members *members, int f, uint64_t *values, struct err
     const struct follower *follower = &host->followers[f];
     struct frame_header header;
     RETURN_IF(follower_hear(host, f, "an admission", &header, members->fetch_s, error));
-    RETURN_IF(members_named(follower,
-                            admit_receive(follower->endpoint, &header, members->admitted, values, host->count,
-                                          members->timeout_s, error),
-                            error));
+    RETURN_IF(follower_blame(&members->host, follower,
+                             admit_receive(follower->endpoint, &header, members->admitted, values,
+                                           host->count, members->timeout_s, error),
+                             error));
     for (int w = 0; w < host->count; w++)
         if (values[w] > ADMISSION_ABSENT)
             return error_set(error, ERROR_PEER, "%s: an admission with %llu, expected 0 to %d",
@@ -49,10 +49,10 @@ static int ask(struct members *members, enum admission *said, struct error *erro
     members->admitted++;
     for (int f = 0; f < host->follower_count; f++) {
         const struct follower *follower = &host->followers[f];
-        RETURN_IF(members_named(follower,
-                                admit_send(follower->endpoint, members->admitted, members->taking,
-                                           host->count, members->timeout_s, error),
-                                error));
+        RETURN_IF(follower_blame(&members->host, follower,
+                                 admit_send(follower->endpoint, members->admitted, members->taking,
+                                            host->count, members->timeout_s, error),
+                                 error));
     }
     RETURN_IF(memory_array(&values, host->count, "admissions", error));
     int code = OK;

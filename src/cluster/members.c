@@ -321,17 +321,13 @@ static struct slice whole_of(const struct members *members) {
                           .state = {.count = 1, .vector = {{.name = "", .at = store_tested(store)}}}};
 }
 
-int members_named(const struct follower *follower, int code, struct error *error) {
-    return code == OK ? OK : host_blame(follower->endpoint, follower->name, error);
-}
-
 static int spread(struct members *members, bool whole, struct error *error) {
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
         const struct slice slice =
             whole ? whole_of(members) : members_slice(members, follower->begin, follower->end);
-        RETURN_IF(members_named(follower, slice_send(follower->endpoint, &slice, members->timeout_s, error),
-                                error));
+        RETURN_IF(follower_blame(&members->host, follower,
+                                 slice_send(follower->endpoint, &slice, members->timeout_s, error), error));
     }
     return OK;
 }
@@ -378,8 +374,8 @@ static int go(void *self, struct error *error) {
     members->went++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
-        RETURN_IF(members_named(
-            follower,
+        RETURN_IF(follower_blame(
+            &members->host, follower,
             turn_send(follower->endpoint, FRAME_GO, members->went, NULL, 0, members->timeout_s, error),
             error));
     }
@@ -394,10 +390,10 @@ static int tell_change(struct members *members, const uint8_t *bytes, size_t cou
     members->changed++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
-        RETURN_IF(members_named(follower,
-                                turn_send(follower->endpoint, FRAME_CHANGE, members->changed, bytes, count,
-                                          members->timeout_s, error),
-                                error));
+        RETURN_IF(follower_blame(&members->host, follower,
+                                 turn_send(follower->endpoint, FRAME_CHANGE, members->changed, bytes, count,
+                                           members->timeout_s, error),
+                                 error));
     }
     return OK;
 }

@@ -55,8 +55,6 @@ int members_watch(void *members, struct error *error);
 int members_fetch(void *members, struct error *error);
 /* The same once the run has failed: a follower whose slice is not whole does not answer, but ends. */
 int members_fetch_rest(void *members, struct error *error);
-/* What an endpoint says names an address; this says whose it is. */
-int members_named(const struct follower *follower, int code, struct error *error);
 struct slice members_slice(const struct members *members, size_t begin, size_t end);
 /* What is packed for it and by it, with --compress. Errors: memory. */
 int members_open_packed(struct members *members, int worker, struct error *error);

@@ -102,13 +102,14 @@ static int fetch_one(struct members *members, int f, uint64_t *values, int count
     struct slice slice = members_slice(members, follower->begin, follower->end);
     struct frame_header header;
     RETURN_IF(follower_hear(host, f, "tallies", &header, members->fetch_s, error));
-    RETURN_IF(members_named(follower,
-                            tallies_receive(follower->endpoint, &header, members->fetched, values, count,
-                                            members->timeout_s, error),
-                            error));
+    RETURN_IF(follower_blame(&members->host, follower,
+                             tallies_receive(follower->endpoint, &header, members->fetched, values, count,
+                                             members->timeout_s, error),
+                             error));
     RETURN_IF(follower_hear(host, f, "a slice", &header, members->fetch_s, error));
-    RETURN_IF(members_named(
-        follower, slice_receive(follower->endpoint, &header, &slice, members->timeout_s, error), error));
+    RETURN_IF(follower_blame(&members->host, follower,
+                             slice_receive(follower->endpoint, &header, &slice, members->timeout_s, error),
+                             error));
     RETURN_IF(check_version(members, follower, &slice, error));
     for (int w = 0; w < host->count; w++) {
         const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);
@@ -137,7 +138,7 @@ static int send_fetch(struct members *members, const struct follower *follower, 
     const int code =
         turn_send(follower->endpoint, FRAME_FETCH, members->fetched, bytes, room, members->timeout_s, error);
     memory_free(bytes);
-    return members_named(follower, code, error);
+    return follower_blame(&members->host, follower, code, error);
 }
 
 static int fetch_all(struct members *members, struct error *error) {

@@ -215,6 +215,41 @@ static void check_other_follower_gone(void) {
     endpoint_close(ends[0][1]);
 }
 
+/* Whatever the leader does with it just then: it names who has gone, or says why that one ends. */
+static void check_follower_gone(int (*call)(void *crew, struct error *error), const char *why) {
+    static struct side leader;
+    const char *const expected = why ? "it: the disk is full" : "it has closed the connection";
+    struct endpoint *ends[2];
+    struct error error = {0};
+    int code = OK;
+    open_side(&leader, 0.0f);
+    open_wire(ends);
+    leader.members_of.host.followers = &leader.follower;
+    leader.members_of.host.follower_count = 1;
+    leader.members_of.counting = true;
+    leader.follower = (struct follower){.endpoint = ends[0], .name = "it", .begin = CUT, .end = FLOATS};
+    const struct piece piece = {why, why ? strlen(why) : 0};
+    if (why)
+        CHECK(frame_write(ends[1], FRAME_FAILURE, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
+    endpoint_close(ends[1]);
+    const double began = world_now(world);
+    while (code == OK && world_now(world) - began < LONG_S) code = call(&leader.members_of, &error);
+    CHECK(code == ERROR_PEER && strcmp(error.words, expected) == 0, "\"%s\", expected \"%s\"", error.words,
+          expected);
+    memory_free(leader.members_of.far);
+    endpoint_close(ends[0]);
+}
+
+static void check_followers_gone(void) {
+    const struct cluster cluster = {0};
+    const struct members_settings settings = {.cluster = &cluster};
+    const struct crew crew = members_crew(&settings);
+    for (int says = 0; says < 2; says++) {
+        check_follower_gone(crew.go, says ? "the disk is full" : NULL);
+        check_follower_gone(crew.fetch, says ? "the disk is full" : NULL);
+    }
+}
+
 /* Of a peer whose gradient is shorter. */
 static void check_long_failure(void) {
     static struct peer peer;
@@ -278,6 +313,7 @@ int main(void) {
     check_fetch();
     check_leader();
     check_other_follower_gone();
+    check_followers_gone();
     check_long_failure();
     check_summed();
     world_close(world);
