@@ -104,8 +104,15 @@ static void add_layer(struct text *text, const char *class_name, const char *nam
     text_add(text, "]}");
 }
 
+/* Some models are the only layer of another one. */
+static bool is_within(unsigned seed) {
+    return seed & 0x40;
+}
+
 static void make_config(struct text *text, unsigned seed) {
     char name[3] = "in";
+    if (is_within(seed))
+        text_add(text, "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": [");
     text_add(text, "%s%s", before, input);
     for (int i = 0; i < LAYERS; i++) {
         char next[3] = {'l', (char)('0' + i), '\0'};
@@ -116,27 +123,46 @@ static void make_config(struct text *text, unsigned seed) {
         memcpy(name, next, sizeof name);
     }
     add_layer(text, "Dense", "out", "\"units\": 2, \"use_bias\": false", name, false, seed);
-    text_add(text, "%s, \"compile_config\": {\"optimizer\": {%s}}}", behind,
+    text_add(text, "%s", behind);
+    if (is_within(seed)) text_add(text, "}]}");
+    text_add(text, ", \"compile_config\": {\"optimizer\": {%s}}}",
              optimizers_there[seed % OPTIMIZERS].settings);
 }
 
 #if TRAINER_HDF5
+/* What the weights of all layers are called in the group of the model around them. */
+struct names_within {
+    char texts[8][40];
+    const char *list[8];
+    int count;
+};
+
 /* The arrays of a layer: so many, of that shape; the others are vectors. */
 static void add_arrays(struct hdf5 *file, const char *layer, const char *class_name,
-                       const struct shape *shape, int count, bool by_class, struct error *error) {
+                       const struct shape *shape, int count, bool by_class, struct names_within *within,
+                       struct error *error) {
     static const float values[16] = {1, 2, 3};
-    char group[100], path[120], array[4][20];
+    char group[100], path[150], array[4][40];
     const char *list[4];
+    if (by_class)
+        snprintf(group, sizeof group, "%slayers/%s/vars", within ? "layers/functional/" : "", class_name);
+    else
+        snprintf(group, sizeof group, "model_weights/%s", within ? "n" : layer);
     for (int i = 0; i < count; i++) {
         const struct shape vector = SHAPE(2);
-        snprintf(group, sizeof group, by_class ? "layers/%s/vars" : "model_weights/%s",
-                 by_class ? class_name : layer);
-        snprintf(array[i], sizeof array[i], by_class ? "%d" : "w%d:0", i);
+        if (by_class)
+            snprintf(array[i], sizeof array[i], "%d", i);
+        else
+            snprintf(array[i], sizeof array[i], within ? "%s/w%d:0" : "%.0sw%d:0", layer, i);
         snprintf(path, sizeof path, "%s/%s", group, array[i]);
         list[i] = array[i];
         hdf5_array(file, path, i == 0 ? shape : &vector, values, error);
+        if (!within) continue;
+        memcpy(within->texts[within->count], array[i], sizeof array[i]);
+        within->list[within->count] = within->texts[within->count];
+        within->count++;
     }
-    if (!by_class) hdf5_texts(file, group, "weight_names", list, count, error);
+    if (!by_class && !within) hdf5_texts(file, group, "weight_names", list, count, error);
 }
 
 /* Steps, learning rate, and the arrays of the five variables, one after the other. */
@@ -166,10 +192,12 @@ static void make_hdf5(const char *config, unsigned seed, bool by_class, void **b
     struct error error = {0};
     struct hdf5 *file = NULL;
     fuzz_require(hdf5_open(&file, &error) == OK);
+    struct names_within all = {.count = 0}, *within = is_within(seed) ? &all : NULL;
     if (!by_class) hdf5_text(file, "", "model_config", config, &error);
-    add_arrays(file, "l0", "conv2d", &SHAPE(1, 1, 1, 2), 2, by_class, &error);
-    add_arrays(file, "l1", "batch_normalization", &SHAPE(2), 4, by_class, &error);
-    add_arrays(file, "out", "dense", &SHAPE(4, 2), 1, by_class, &error);
+    add_arrays(file, "l0", "conv2d", &SHAPE(1, 1, 1, 2), 2, by_class, within, &error);
+    add_arrays(file, "l1", "batch_normalization", &SHAPE(2), 4, by_class, within, &error);
+    add_arrays(file, "out", "dense", &SHAPE(4, 2), 1, by_class, within, &error);
+    if (within && !by_class) hdf5_texts(file, "model_weights/n", "weight_names", all.list, all.count, &error);
     add_optimizer(file, seed, by_class, &error);
     fuzz_require(hdf5_image(file, bytes, count, &error) == OK && error.code == OK);
     hdf5_close(file);

@@ -16,13 +16,20 @@ int keras_file_read(struct network_file *file, const char *path, enum keras_form
 
 /* --- keras_config.c --- */
 
+enum { KERAS_DEPTH_MOST = 8 /* models within each other */ };
+
+/* What the file calls a layer, or a model that is a layer of another one. */
+struct keras_named {
+    int within; /* among network->inner; -1: the whole model */
+    const char *name, *class_name;
+    int number; /* of its class in its model, from 0 */
+};
+
 /* A layer of the list that has weights in the file. */
 struct keras_weighted {
-    int layer;              /* its place in the list */
-    const char *name;       /* in the file */
-    const char *class_name; /* in the file */
-    int number;             /* of its class, from 0 */
-    bool is_fixed;          /* not trainable */
+    int layer; /* its place in the list */
+    struct keras_named named;
+    bool is_fixed; /* not trainable */
 };
 
 struct keras_network {
@@ -32,6 +39,8 @@ struct keras_network {
     const char **names;              /* [LAYERS_MOST] of each layer of the list, in the file */
     struct keras_weighted *weighted; /* [weighted_count] */
     int weighted_count;
+    struct keras_named *inner; /* [inner_count] models within the model */
+    int inner_count;
     bool is_second; /* Keras 2 wrote it */
     int fixed;      /* layers with weights that are not trainable */
 };

@@ -1,4 +1,5 @@
-/* See keras.h: a model, Sequential or Functional, as a list of layers. */
+/* See keras.h: a model, Sequential or Functional, as a list of layers; where one of them is a model itself,
+ * its layers stand in its place. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,13 +9,18 @@
 /* What a layer of the file gives: layers that change nothing give what they get. */
 struct given {
     const char *name;
-    int value; /* a place in the list, or LAYER_INPUT */
-    int rank;  /* dimensions of an example; -1: not known */
+    int value;  /* a place in the list, or LAYER_INPUT */
+    int rank;   /* dimensions of an example; -1: not known */
+    int number; /* of the call that gives it, where another one is refused */
 };
 
+/* One model: the whole one, or one that is a layer of another. */
 struct reading {
     struct keras_network *network;
-    struct given *given; /* [given_count] */
+    const struct keras_part *as; /* the layer that it is; NULL: the whole model */
+    int within;                  /* its place among network->inner; -1: the whole model */
+    int depth;                   /* of models around it */
+    struct given *given;         /* [given_count] */
     int given_count;
     bool has_input;
     struct error *error;
@@ -39,6 +45,7 @@ static const char *text_of(const struct reading *reading, const struct json_valu
 }
 
 static int wrong(const struct reading *reading, const char *words) {
+    if (reading->as) return keras_wrong(reading->network, reading->as->name, reading->error, "%s", words);
     return error_set(reading->error, ERROR_FILE, "%s: %s", reading->network->path, words);
 }
 
@@ -80,10 +87,11 @@ static int read_input(struct reading *reading, const struct json_value *config, 
     if (reading->has_input)
         return keras_wrong(reading->network, name, reading->error,
                            "found another input, expected one in all");
-    if (shape) RETURN_IF(read_input_shape(reading, shape, name));
+    if (shape && !reading->as) RETURN_IF(read_input_shape(reading, shape, name));
     reading->has_input = true;
-    reading->given[reading->given_count++] =
-        (struct given){.name = name, .value = LAYER_INPUT, .rank = shape ? shape->children - 1 : -1};
+    const int value = reading->as ? reading->as->input[0] : LAYER_INPUT;
+    const int rank = shape ? shape->children - 1 : reading->as ? reading->as->rank : -1;
+    reading->given[reading->given_count++] = (struct given){.name = name, .value = value, .rank = rank};
     return OK;
 }
 
@@ -92,14 +100,14 @@ static int read_input(struct reading *reading, const struct json_value *config, 
 static int add_input(const struct reading *reading, struct keras_part *part, const char *name,
                      const struct json_value *call) {
     const struct keras_network *network = reading->network;
-    if (call && call->kind == JSON_NUMBER && call->number != 0.0)
-        return keras_wrong(network, part->name, reading->error,
-                           "found what layer %.60s gives when it is used again, expected layers used once",
-                           name);
     if (part->inputs == MAX_INPUTS)
         return keras_wrong(network, part->name, reading->error, "found more than %d inputs", MAX_INPUTS);
     for (int i = 0; i < reading->given_count; i++) {
         if (strcmp(reading->given[i].name, name) != 0) continue;
+        if (call && call->kind == JSON_NUMBER && call->number != reading->given[i].number)
+            return keras_wrong(
+                network, part->name, reading->error,
+                "found what layer %.60s gives when it is used again, expected layers used once", name);
         if (part->inputs == 0) part->rank = reading->given[i].rank;
         part->input[part->inputs++] = reading->given[i].value;
         return OK;
@@ -177,9 +185,53 @@ static void note_weights(struct reading *reading, const struct keras_part *part,
     if (first == list->count) return;
     if (!keras_has_weights(list->layers[first].kind)) return;
     network_file_name(list, &list->layers[first], part->name);
-    network->weighted[network->weighted_count++] =
-        (struct keras_weighted){first, part->name, part->class_name, number, is_fixed(reading, part)};
+    network->weighted[network->weighted_count++] = (struct keras_weighted){
+        first, {reading->within, part->name, part->class_name, number}, is_fixed(reading, part)};
     if (is_fixed(reading, part)) note_fixed(reading, &list->layers[first]);
+}
+
+static int read_model(struct reading *reading, const struct json_value *object, struct keras_part *end);
+
+static bool is_model(const char *class_name) {
+    static const char *const classes[] = {"Sequential", "Functional", "Model"};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strcmp(class_name, classes[i]) == 0) return true;
+    return false;
+}
+
+/* A model that is a layer: what it gives is what its last layer does. */
+static int read_inner(const struct reading *outer, struct keras_part *part, const struct json_value *layer,
+                      int number) {
+    struct keras_network *network = outer->network;
+    struct reading inner = {.network = network,
+                            .as = part,
+                            .within = network->inner_count,
+                            .depth = outer->depth + 1,
+                            .error = outer->error};
+    struct keras_part end;
+    if (part->inputs != 1)
+        return keras_wrong(network, part->name, outer->error, "found %d inputs, expected 1", part->inputs);
+    if (inner.depth > KERAS_DEPTH_MOST || network->inner_count == LAYERS_MOST)
+        return keras_wrong(network, part->name, outer->error,
+                           "found more than %d models in all or %d within each other", LAYERS_MOST,
+                           KERAS_DEPTH_MOST);
+    network->inner[network->inner_count++] =
+        (struct keras_named){outer->within, part->name, part->class_name, number};
+    const int code = read_model(&inner, layer, &end);
+    memory_free(inner.given);
+    RETURN_IF(code);
+    part->value = end.input[0];
+    part->value_rank = end.rank;
+    return OK;
+}
+
+/* Of Keras 2, a model that has an InputLayer has been called once before anything else calls it. */
+static int number_of_call(const struct reading *reading, const struct keras_part *part) {
+    const struct json_value *layers = member(reading, part->config, "layers");
+    const struct json_value *first = layers && layers->kind == JSON_ARRAY ? child(reading, layers) : NULL;
+    const char *class_name = first ? text_of(reading, first, "class_name") : NULL;
+    return reading->network->is_second && is_model(part->class_name) && class_name &&
+           strcmp(class_name, "InputLayer") == 0;
 }
 
 static int read_layer(struct reading *reading, const struct json_value *first, const struct json_value *layer,
@@ -192,6 +244,7 @@ static int read_layer(struct reading *reading, const struct json_value *first, c
     const int begin = network->file->list.count;
     char words[KERAS_CLASS_BYTES];
     if (!part.name || !part.class_name) return wrong(reading, "found a layer without class_name or name");
+    const int number = number_of_class(reading, first, layer);
     if (!keras_is_own(&network->json, layer))
         return keras_wrong(network, part.name, reading->error, "found %s, expected a class of Keras itself",
                            keras_class_text(&network->json, layer, words));
@@ -208,25 +261,82 @@ static int read_layer(struct reading *reading, const struct json_value *first, c
     } else {
         RETURN_IF(read_inputs(reading, &part, layer));
     }
-    RETURN_IF(keras_layer_add(network, &part, reading->error));
-    note_weights(reading, &part, begin, number_of_class(reading, first, layer));
-    reading->given[reading->given_count++] = (struct given){part.name, part.value, part.value_rank};
+    if (is_model(part.class_name)) {
+        RETURN_IF(read_inner(reading, &part, layer, number));
+    } else {
+        RETURN_IF(keras_layer_add(network, &part, reading->error));
+        note_weights(reading, &part, begin, number);
+    }
+    reading->given[reading->given_count++] =
+        (struct given){part.name, part.value, part.value_rank, number_of_call(reading, &part)};
     return OK;
 }
 
+/* {"class_name": "Sequential", "config": {"layers": [...]}}; the first Keras 2 had the list as config. */
+static const struct json_value *layers_of(const struct reading *reading, const struct json_value *object) {
+    const struct json_value *config = member(reading, object, "config"), *layers = config;
+    if (config && config->kind == JSON_OBJECT) layers = member(reading, config, "layers");
+    return layers && layers->kind == JSON_ARRAY ? layers : NULL;
+}
+
+/* The layers of a model. *end: what it gives, as its only input. */
+static int read_model(struct reading *reading, const struct json_value *object, struct keras_part *end) {
+    const struct json_value *layers = layers_of(reading, object),
+                            *outputs = member(reading, member(reading, object, "config"), "output_layers");
+    const char *class_name = text_of(reading, object, "class_name");
+    char words[100];
+    *end = (struct keras_part){.name = reading->as ? reading->as->name : "output", .rank = -1};
+    if (!class_name || !layers)
+        return wrong(reading, "found no model of Keras, expected class_name, and config with layers");
+    const bool is_sequential = strcmp(class_name, "Sequential") == 0;
+    if (layers->children > LAYERS_MOST) {
+        snprintf(words, sizeof words, "found %d layers, expected at most %d", layers->children, LAYERS_MOST);
+        return wrong(reading, words);
+    }
+    RETURN_IF(memory_array(&reading->given, layers->children + 1, "layers", reading->error));
+    const struct json_value *first = child(reading, layers);
+    for (const struct json_value *layer = first; layer; layer = next(reading, layer))
+        RETURN_IF(read_layer(reading, first, layer, is_sequential));
+    if (outputs) return read_tensors(reading, end, outputs);
+    if (reading->given_count == 0) return wrong(reading, "found no layers");
+    const struct given *last = &reading->given[reading->given_count - 1];
+    end->inputs = 1;
+    end->input[0] = last->value;
+    end->rank = last->rank;
+    return OK;
+}
+
+/* --- the whole model --- */
+
+static int check_class(const struct reading *reading, const struct json_value *root) {
+    const struct keras_network *network = reading->network;
+    const char *class_name = text_of(reading, root, "class_name");
+    char words[KERAS_CLASS_BYTES];
+    if (!class_name || is_model(class_name)) {
+        if (keras_is_own(&network->json, root)) return OK;
+        return error_set(reading->error, ERROR_FILE,
+                         "%s: found a model of class %s, expected Sequential or Functional of Keras itself",
+                         network->path, keras_class_text(&network->json, root, words));
+    }
+    return error_set(reading->error, ERROR_FILE,
+                     "%s: found a model of class %.60s, expected Sequential or Functional", network->path,
+                     class_name);
+}
+
 /* The last layer gives what the model gives; what others refer to has a name. */
-static int finish(struct reading *reading, const struct json_value *config) {
+static int read_whole(struct reading *reading) {
     struct keras_network *network = reading->network;
     struct layer_list *list = &network->file->list;
-    const struct json_value *outputs = member(reading, config, "output_layers");
-    struct keras_part end = {.name = "output", .rank = -1};
-    if (outputs) {
-        RETURN_IF(read_tensors(reading, &end, outputs));
-        if (end.inputs != 1 || end.input[0] != list->count - 1)
-            return error_set(reading->error, ERROR_FILE,
-                             "%s: found %d outputs, expected one, of the last layer", network->path,
-                             end.inputs);
-    }
+    const struct json_value *root = &network->json.values[0];
+    struct keras_part end;
+    RETURN_IF(check_class(reading, root));
+    RETURN_IF(memory_array(&network->weighted, LAYERS_MOST, "layers", reading->error));
+    RETURN_IF(memory_array(&network->names, LAYERS_MOST, "layers", reading->error));
+    RETURN_IF(memory_array(&network->inner, LAYERS_MOST, "models", reading->error));
+    RETURN_IF(read_model(reading, root, &end));
+    if (end.inputs != 1 || end.input[0] != list->count - 1)
+        return error_set(reading->error, ERROR_FILE, "%s: found %d outputs, expected one, of the last layer",
+                         network->path, end.inputs);
     for (int i = 0; i < list->count; i++)
         for (int k = 0; k < list->layers[i].inputs; k++) {
             const int input = list->layers[i].input[k];
@@ -238,47 +348,16 @@ static int finish(struct reading *reading, const struct json_value *config) {
     return layers_check(list, network->path, ERROR_FILE, reading->error);
 }
 
-/* {"class_name": "Sequential", "config": {"layers": [...]}}; the first Keras 2 had the list as config. */
-static int read_model(struct reading *reading) {
-    struct keras_network *network = reading->network;
-    const struct json_value *root = &network->json.values[0];
-    const char *class_name = text_of(reading, root, "class_name");
-    const struct json_value *config = member(reading, root, "config"), *layers = config;
-    char words[KERAS_CLASS_BYTES];
-    if (config && config->kind == JSON_OBJECT) layers = member(reading, config, "layers");
-    if (!class_name || !layers || layers->kind != JSON_ARRAY)
-        return wrong(reading, "found no model of Keras, expected class_name, and config with layers");
-    const bool is_sequential = strcmp(class_name, "Sequential") == 0;
-    if (!is_sequential && strcmp(class_name, "Functional") != 0 && strcmp(class_name, "Model") != 0)
-        return error_set(reading->error, ERROR_FILE,
-                         "%s: found a model of class %.60s, expected Sequential or Functional", network->path,
-                         class_name);
-    if (!keras_is_own(&network->json, root))
-        return error_set(reading->error, ERROR_FILE,
-                         "%s: found a model of class %s, expected Sequential or Functional of Keras itself",
-                         network->path, keras_class_text(&network->json, root, words));
-    if (layers->children > LAYERS_MOST)
-        return error_set(reading->error, ERROR_FILE, "%s: found %d layers, expected at most %d",
-                         network->path, layers->children, LAYERS_MOST);
-    RETURN_IF(memory_array(&reading->given, layers->children + 1, "layers", reading->error));
-    RETURN_IF(memory_array(&network->weighted, layers->children + 1, "layers", reading->error));
-    RETURN_IF(memory_array(&network->names, LAYERS_MOST, "layers", reading->error));
-    const struct json_value *first = child(reading, layers);
-    for (const struct json_value *layer = first; layer; layer = next(reading, layer))
-        RETURN_IF(read_layer(reading, first, layer, is_sequential));
-    return finish(reading, config);
-}
-
 int keras_network_open(struct keras_network *network, struct network_file *file, const char *path,
                        const char *version, const char *text, size_t bytes, struct error *error) {
-    struct reading reading = {.network = network, .error = error};
+    struct reading reading = {.network = network, .within = -1, .error = error};
     *network = (struct keras_network){.path = path, .file = file};
     struct error why = {0};
     if (json_parse(&network->json, text, bytes, &why) != OK)
         return error_set(error, why.code, "%s: %s", path, why.words);
     if (!version) version = text_of(&reading, &network->json.values[0], "keras_version");
     network->is_second = version && strncmp(version, "2.", 2) == 0;
-    const int code = read_model(&reading);
+    const int code = read_whole(&reading);
     memory_free(reading.given);
     return code;
 }
@@ -286,6 +365,7 @@ int keras_network_open(struct keras_network *network, struct network_file *file,
 void keras_network_close(struct keras_network *network) {
     memory_free(network->weighted);
     memory_free((void *)network->names);
+    memory_free(network->inner);
     json_free(&network->json);
     *network = (struct keras_network){0};
 }

@@ -66,10 +66,10 @@ static int read_array(struct reading *reading, const struct keras_weighted *weig
     struct text label = text_into(words, sizeof words);
     RETURN_IF(hdf5_reader_find(reading->from, path, &object, reading->error));
     if (object == 0)
-        return keras_wrong(network, weighted->name, reading->error, "found no array %.200s", path);
+        return keras_wrong(network, weighted->named.name, reading->error, "found no array %.200s", path);
     RETURN_IF(hdf5_reader_array(reading->from, object, path, &array, reading->error));
     if (!fits(layer, weight, &array.shape))
-        return keras_wrong(network, weighted->name, reading->error,
+        return keras_wrong(network, weighted->named.name, reading->error,
                            "found %s of shape %s, expected it as the layer says", name,
                            shape_text(&array.shape, shape, sizeof shape));
     reading->bytes += array.count * (size_t)array.item;
@@ -83,48 +83,105 @@ static int read_array(struct reading *reading, const struct keras_weighted *weig
     return out ? npy_floats(&array, 0, array.count, out->values, reading->error) : reading->error->code;
 }
 
+/* The arrays of an .h5 file's group are those of one layer, or of all layers of a model: their names end with
+ * the layer's and their own, as in block/conv1/kernel:0. */
+static bool is_of(const struct keras_named *named, const char *stored) {
+    const char *own = strrchr(stored, '/');
+    const size_t length = strlen(named->name);
+    if (named->within < 0) return true;
+    if (!own || (size_t)(own - stored) < length || memcmp(own - length, named->name, length) != 0)
+        return false;
+    return own - length == stored || own[-(ptrdiff_t)length - 1] == '/';
+}
+
+static int find_stored(const struct reading *reading, const struct keras_weighted *weighted,
+                       const struct hdf5_texts *stored, int count, int found[KERAS_WEIGHTS_MOST]) {
+    int all = 0;
+    for (int i = 0; i < stored->count; i++) {
+        if (!is_of(&weighted->named, stored->texts[i])) continue;
+        if (all < KERAS_WEIGHTS_MOST) found[all] = i;
+        all++;
+    }
+    if (all == count) return OK;
+    return keras_wrong(reading->network, weighted->named.name, reading->error,
+                       "found %d weights, expected %d", all, count);
+}
+
 static int read_layer(struct reading *reading, const struct keras_weighted *weighted, const char *group,
                       const struct hdf5_texts *stored, enum keras_places places) {
     const char *names[KERAS_WEIGHTS_MOST] = {0};
     const int count = keras_weights_of(&reading->network->file->list.layers[weighted->layer], names);
-    if (places == KERAS_BY_NAME && stored->count != count)
-        return keras_wrong(reading->network, weighted->name, reading->error, "found %d weights, expected %d",
-                           stored->count, count);
+    int found[KERAS_WEIGHTS_MOST];
+    if (places == KERAS_BY_NAME) RETURN_IF(find_stored(reading, weighted, stored, count, found));
     for (int w = 0; w < count; w++) {
         char path[PATH_MOST];
         struct text text = text_into(path, sizeof path);
         if (places == KERAS_BY_NAME)
-            text_add(&text, "%s/%s", group, stored->texts[w]);
+            text_add(&text, "%s/%s", group, stored->texts[found[w]]);
         else
             text_add(&text, "%s/%d", group, w);
         if (text.cut)
-            return keras_wrong(reading->network, weighted->name, reading->error, "its name is too long");
+            return keras_wrong(reading->network, weighted->named.name, reading->error,
+                               "its name is too long");
         RETURN_IF(read_array(reading, weighted, w, names[w], path));
     }
     return OK;
 }
 
+/* "layers/functional/layers/conv2d_1". */
+static void add_places(const struct keras_network *network, const struct keras_named *named,
+                       struct text *text) {
+    char own[KERAS_GROUP_BYTES];
+    const struct keras_named *chain[KERAS_DEPTH_MOST + 1];
+    int depth = 0;
+    for (; named; named = named->within >= 0 ? &network->inner[named->within] : NULL) chain[depth++] = named;
+    while (depth-- > 0) {
+        keras_group_name(chain[depth]->class_name, chain[depth]->number, own);
+        text_add(text, "layers/%s/", own);
+    }
+}
+
+/* Where a layer's weights are: by class, or by the name of the outermost model or layer. */
+static void add_group(const struct keras_network *network, const struct keras_named *named,
+                      enum keras_places places, struct text *text) {
+    if (places == KERAS_BY_CLASS) {
+        add_places(network, named, text);
+        text_add(text, "vars");
+        return;
+    }
+    while (named->within >= 0) named = &network->inner[named->within];
+    text_add(text, "model_weights/%.300s", named->name);
+}
+
+static int find_group(const struct reading *reading, const struct keras_weighted *weighted, const char *group,
+                      bool is_cut, uint64_t *object) {
+    const char *name = weighted->named.name;
+    if (is_cut) return keras_wrong(reading->network, name, reading->error, "its name is too long");
+    RETURN_IF(hdf5_reader_find(reading->from, group, object, reading->error));
+    if (*object != 0) return OK;
+    return keras_wrong(reading->network, name, reading->error, "found no weights in %.300s", group);
+}
+
 int keras_weights_read(const struct keras_network *network, struct hdf5_reader *from,
                        enum keras_places places, struct error *error) {
     struct reading reading = {.network = network, .from = from, .error = error};
-    for (int i = 0; i < network->weighted_count; i++) {
+    struct hdf5_texts stored = {0};
+    uint64_t open = 0; /* whose names are in stored */
+    int code = OK;
+    for (int i = 0; i < network->weighted_count && code == OK; i++) {
         const struct keras_weighted *weighted = &network->weighted[i];
-        struct hdf5_texts stored = {0};
-        char group[PATH_MOST], class_group[KERAS_GROUP_BYTES];
+        char group[PATH_MOST];
+        struct text text = text_into(group, sizeof group);
         uint64_t object;
-        keras_group_name(weighted->class_name, weighted->number, class_group);
-        if (places == KERAS_BY_NAME)
-            snprintf(group, sizeof group, "model_weights/%.300s", weighted->name);
-        else
-            snprintf(group, sizeof group, "layers/%s/vars", class_group);
-        RETURN_IF(hdf5_reader_find(from, group, &object, error));
-        if (object == 0)
-            return keras_wrong(network, weighted->name, error, "found no weights in %.300s", group);
-        if (places == KERAS_BY_NAME)
-            RETURN_IF(hdf5_reader_texts(from, object, "weight_names", &stored, error));
-        const int code = read_layer(&reading, weighted, group, &stored, places);
-        hdf5_texts_close(&stored);
-        RETURN_IF(code);
+        add_group(network, &weighted->named, places, &text);
+        code = find_group(&reading, weighted, group, text.cut, &object);
+        if (code == OK && places == KERAS_BY_NAME && object != open) {
+            hdf5_texts_close(&stored);
+            code = hdf5_reader_texts(from, object, "weight_names", &stored, error);
+            open = object;
+        }
+        if (code == OK) code = read_layer(&reading, weighted, group, &stored, places);
     }
-    return OK;
+    hdf5_texts_close(&stored);
+    return code;
 }

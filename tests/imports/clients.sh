@@ -71,8 +71,21 @@ def mobile(): # as in keras.applications.mobilenet
     x = L.Multiply()([x, L.Activation("hard_sigmoid")(x)])
     return keras.Model(i, L.Dense(4, activation="softmax")(L.GlobalMaxPooling2D()(x)))
 
+def transfer(): # a head on another network, of which a part is frozen; models within models
+    i = keras.Input((18, 18, 3))
+    x = y = L.BatchNormalization(trainable=False)(L.Conv2D(5, 3, name="same", trainable=False)(i))
+    x = L.Add()([y, L.BatchNormalization()(L.Conv2D(5, 3, padding="same", activation="relu")(x))])
+    base = keras.Model(i, x, name="base")
+    deep = keras.Sequential([keras.Input((5,)), L.Dense(6, name="same"), L.BatchNormalization()])
+    body = keras.Sequential([keras.Input((5,)), L.Dense(5), deep, L.Dense(5, activation="tanh")])
+    other = keras.Sequential([keras.Input((5,)), L.Dense(5, name="same")])
+    i = keras.Input((16, 16, 3))
+    x = L.GlobalAveragePooling2D()(base(L.ZeroPadding2D()(i), training=False))
+    return keras.Model(i, L.Dense(4, activation="softmax")(body(other(x))))
+
 networks = {
     "mobile": mobile,
+    "transfer": transfer,
     "dense": lambda: sequential(L.Dense(9, activation="sigmoid"), L.Dense(8, activation="leaky_relu"),
                                 L.Activation("linear"), L.Dropout(0.5), shape=(12,)),
     "lenet": lambda: sequential(L.Conv2D(6, 5, activation="relu", padding="same"), L.MaxPooling2D(),
@@ -98,7 +111,8 @@ def run(*words):
 
 whole = os.environ.get("CLIENTS") == "all"
 for name, make in networks.items():
-    if not whole and name not in ("mobile", "norms", "activations", "named", "pools", "branches", "resnet"):
+    if not whole and name not in ("mobile", "transfer", "norms", "activations", "named", "pools", "branches",
+                                  "resnet"):
         continue
     keras.utils.clear_session()
     network = make()
@@ -126,7 +140,12 @@ for name, make in networks.items():
 class Dense(L.Dense):
     pass
 
+def twice():
+    i, body = keras.Input((12,)), sequential(L.Dense(3), shape=(12,))
+    return keras.Model(i, L.Add()([body(i), body(i)]))
+
 others = {
+    "it is used 2 times, expected once": twice(),
     "of an anonymous function": sequential(L.Dense(3, activation=lambda x: x * x), shape=(12,)),
     "found Dense along the last of 2 axes": sequential(L.Dense(3), L.Flatten(), shape=(4, 3)),
     "found my>Dense, expected": sequential(Dense(3), shape=(12,))}

@@ -105,8 +105,27 @@ functional 'layer a: it is used 2 times, expected once' \
     '[[["r", 0, 0, {}], ["in", 0, 0, {}]], [["r", 0, 0, {}], ["in", 0, 0, {}]]]'
 functional 'layer a: found an argument that is not a layer.s, expected layers alone' \
     '[{"args": [{"class_name": "Other", "config": {}}], "kwargs": {}}]'
-functional 'layer inner: found Functional, expected one of Dense, .*' \
+functional 'layer inner: found no model of Keras, expected class_name, and config with layers' \
     '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' "$(layer Functional inner '' '[[["a", 0, 0, {}]]]')"
+inner() { # class, name, layers as JSON..., nodes
+    local IFS=,
+    layer "$1" "$2" "\"layers\": [${*:3:$#-3}]" "${!#}"
+}
+functional 'layer inner: found no layers' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' \
+    "$(inner Sequential inner '[[["a", 0, 0, {}]]]')"
+functional 'layer inner: found 2 inputs, expected 1' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' \
+    "$(inner Sequential inner "$flat" '[[["a", 0, 0, {}], ["r", 0, 0, {}]]]')"
+functional 'layer inner: it is used 2 times, expected once' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' \
+    "$(inner Sequential inner "$flat" '[[["a", 0, 0, {}]], [["r", 0, 0, {}]]]')"
+functional 'layer in2: found another input, expected one in all' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' \
+    "$(inner Functional inner "$(input '8, 8, 1')" "$(layer InputLayer in2 '' '[]')" '[[["a", 0, 0, {}]]]')"
+# A layer of another model is not one of this one.
+functional 'layer far: found the input a, expected an earlier layer' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' \
+    "$(inner Functional inner "$(input '8, 8, 1')" "$(layer ReLU far '' '[[["a", 0, 0, {}]]]')" \
+        '[[["a", 0, 0, {}]]]')"
+deep=$flat
+for depth in {1..9}; do deep=$(inner Sequential "m$depth" "$deep" ''); done
+says 'layer m1: found more than 1000 models in all or 8 within each other' "$deep"
 printf '{"class_name": "Functional"' >net.json
 refused 3 'net\.json: JSON line 1, column 28: .*' describe --model=keras:file=net.json
 printf '{"class_name": "Other", "config": {"layers": []}}' >net.json
@@ -133,6 +152,28 @@ grep -Fq '"model": "layers:input 8x8x1; conv2d = conv 4 3x3 same no_bias silu; '
     read/summary.json || fail "net.json: $(grep '"model"' read/summary.json)"
 rm net.json # the run has the network
 run 0 --resume=read --epochs=2 --quiet
+
+# Of a model that is a layer its layers stand in its place. Keras 2 counts a first call of those with an input.
+of_inner() { # number of the call, version
+    model net.json Functional "$(input '8, 8, 1')" \
+        "$(inner Functional base "$(input '8, 8, 1')" "$(layer Conv2D twin "$kernel" '[[["in", 0, 0, {}]]]')" \
+            "$(layer ReLU r '' '[[["twin", 0, 0, {}]]]')" '[[["in", 0, 0, {}]]]')" \
+        "$(layer GlobalAveragePooling2D gap '' "[[[\"base\", $1, 0, {}]]]")" \
+        "$(inner Sequential body "$(layer Dense twin '"units": 6')" "$(inner Sequential deep \
+            "$(layer Dense twin '"units": 5')" '')" '[[["gap", 0, 0, {}]]]')" \
+        "$(layer Dense out '"units": 10' '[[["body", 0, 0, {}]]]')"
+    sed -i "s/}\$/, \"keras_version\": \"$2\"}/" net.json
+}
+for call in '0 3.15.0' '1 2.15.0'; do
+    of_inner $call
+    # shellcheck disable=SC2086
+    run 0 $small --model=keras:file=net.json --epochs=1 --out=inner --replace
+    grep -Fq '"model": "layers:input 8x8x1; twin = conv 4 3x3; relu; global_avgpool; twin_0 = dense 6; '\
+'twin_1 = dense 5; out = dense 10"' inner/summary.json || fail "of $call: $(grep '"model"' inner/summary.json)"
+done
+of_inner 1 3.15.0
+refused 3 'net\.json: layer gap: found what layer base gives when it is used again, expected layers used once' \
+    describe --model=keras:file=net.json
 run 0 evaluate --checkpoint=read
 
 # --- Keras 2 has another hard_sigmoid; what is not trainable there is said, with what keeps it as it is ---
