@@ -47,10 +47,11 @@ refused_with() { # exit code, pattern of the whole line, arguments...
 
 pid_of() { cat "$1.pid" 2>/dev/null; } # of the program itself
 
-# By their command lines, in the order of their numbers.
+# By their command lines, in the order of their numbers: of this test alone, as another one may run beside it.
 processes_with() { # pattern
     local folder
     for folder in /proc/[0-9]*; do
+        [ "$folder/cwd" -ef "$scratch" ] || continue
         ! tr "\0" " " 2>/dev/null <"$folder/cmdline" | grep -Eq -e "$1" || echo "${folder#/proc/}"
     done | sort -n
 }
