@@ -31,7 +31,8 @@ struct network_file {
     int classes;        /* outputs of the last layer; 0: not said */
     bool ends_there;    /* with the list's last layer: no softmax or sigmoid of a loss is behind it */
     struct file_optimizer optimizer;
-    char notice[240]; /* what is said there and not heeded here, for who takes the weights; or "" */
+    char notice[240];   /* what is said there and not heeded here, for who takes the weights; or "" */
+    char left_out[240]; /* layers that are there and not here, which changes no prediction; or "" */
 };
 
 /* What a network of a file is set by on the command line, after the reader's name: the settings of all

@@ -41,8 +41,10 @@ struct keras_network {
     int weighted_count;
     struct keras_named *inner; /* [inner_count] models within the model */
     int inner_count;
-    bool is_second; /* Keras 2 wrote it */
-    int fixed;      /* layers with weights that are not trainable */
+    bool is_second;                      /* Keras 2 wrote it */
+    int fixed;                           /* layers with weights that are not trainable */
+    char in_training[150], of_input[50]; /* names of layers that are left out: what they do is done in
+                                            training alone, or before the network */
 };
 
 /* The list of layers and the shape of the input, from the JSON of a whole model. version: of Keras, as the

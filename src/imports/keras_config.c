@@ -323,6 +323,15 @@ static int check_class(const struct reading *reading, const struct json_value *r
                      class_name);
 }
 
+static void say_left_out(const struct keras_network *network) {
+    struct text text = text_into(network->file->left_out, sizeof network->file->left_out);
+    const char *training = network->in_training, *input = network->of_input;
+    if (!training[0] && !input[0]) return;
+    text_add(&text, "%.60s: left out: ", network->path);
+    if (training[0]) text_add(&text, "%s (in training alone)", training);
+    if (input[0]) text_add(&text, "%s%s (pixels are from 0 to 1 here)", training[0] ? ", " : "", input);
+}
+
 /* The last layer gives what the model gives; what others refer to has a name. */
 static int read_whole(struct reading *reading) {
     struct keras_network *network = reading->network;
@@ -343,6 +352,7 @@ static int read_whole(struct reading *reading) {
             if (input != LAYER_INPUT && input != i - 1 && !list->layers[input].name[0])
                 network_file_name(list, &list->layers[input], network->names[input]);
         }
+    say_left_out(network);
     network->file->classes = network_file_classes(network->file);
     network->file->ends_there = true;
     return layers_check(list, network->path, ERROR_FILE, reading->error);

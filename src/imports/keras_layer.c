@@ -1,6 +1,7 @@
 /* See keras.h: one layer. Which class is which row of layers.def stands there; what a configuration may say
  * is in two tables here: what becomes an attribute, and what must have one value. The rest (initializers,
  * regularizers, names of types) says nothing of what is computed from trained weights. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -275,6 +276,53 @@ static int set_attributes(const struct keras_network *network, const struct kera
     return OK;
 }
 
+/* --- layers that are left out --- */
+
+/* In training they change examples at random, and else nothing. */
+static bool is_in_training(const struct keras_part *part) {
+    static const char *const classes[] = {"RandomFlip",        "RandomRotation", "RandomZoom",
+                                          "RandomTranslation", "RandomContrast", "RandomBrightness",
+                                          "GaussianNoise",     "GaussianDropout"};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (is_class(part, classes[i])) return true;
+    return false;
+}
+
+static void add_name(char *names, size_t bytes, const char *name) {
+    const size_t used = strlen(names);
+    struct text text = text_into(names + used, bytes - used);
+    text_add(&text, "%s%.40s", used > 0 ? ", " : "", name);
+}
+
+/* Pixels from 0 to 255 become what they are here: from 0 to 1. */
+static int leave_scale(struct keras_network *network, struct keras_part *part, struct error *error) {
+    double scale = 0.0, offset = 0.0;
+    has_number(network, part, "scale", &scale);
+    const bool moves = has_number(network, part, "offset", &offset);
+    if (part->input[0] != LAYER_INPUT || fabs(255.0 * scale - 1.0) > 1e-6 || moves)
+        return keras_wrong(
+            network, part->name, error,
+            "found Rescaling by %g and %g, expected 1/255 and 0, of the input: pixels are from "
+            "0 to 1 here",
+            scale, offset);
+    add_name(network->of_input, sizeof network->of_input, part->name);
+    return OK;
+}
+
+/* *leaves: it is one of them. */
+static int leave_out(struct keras_network *network, struct keras_part *part, bool *leaves,
+                     struct error *error) {
+    *leaves = is_in_training(part) || is_class(part, "Rescaling");
+    if (!*leaves) return OK;
+    if (part->inputs != 1)
+        return keras_wrong(network, part->name, error, "found %d inputs, expected 1", part->inputs);
+    if (is_class(part, "Rescaling")) RETURN_IF(leave_scale(network, part, error));
+    if (is_in_training(part)) add_name(network->in_training, sizeof network->in_training, part->name);
+    part->value = part->input[0];
+    part->value_rank = part->rank;
+    return OK;
+}
+
 /* --- layers --- */
 
 static struct layer *add_layer(struct keras_network *network, const struct keras_part *part,
@@ -381,6 +429,9 @@ static int add_activation_layer(struct keras_network *network, struct keras_part
 int keras_layer_add(struct keras_network *network, struct keras_part *part, struct error *error) {
     struct ending ending;
     const bool is_activation = is_class(part, "Activation");
+    bool leaves;
+    RETURN_IF(leave_out(network, part, &leaves, error));
+    if (leaves) return OK;
     const enum layer_kind kind = is_activation ? LAYER_relu : kind_of(network, part);
     if (kind == LAYER_NONE) return unknown_class(network, part, error);
     RETURN_IF(check_inputs(network, part, kind, error));

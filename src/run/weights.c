@@ -235,6 +235,7 @@ int run_take_weights(struct run *run, float *weights, struct error *error) {
     bool same = true;
     int code = open_source(&source, error);
     if (code == OK && strcmp(run->setup.config.freeze, "none") == 0) progress_warn_of(source.network.notice);
+    if (code == OK) progress_warn_of(source.network.left_out);
     if (code == OK) say_end(run, &source);
     if (code == OK && safetensors_text(&source.content, "class_names")) warn_of_names(run, &source);
     if (code == OK) code = take_all(run, &source, weights, error);

@@ -3,7 +3,8 @@
  * but for what was in flight. */
 #include "../harness.h"
 
-#define SILENT_S 1.0 /* in the real world; a busy machine may keep a worker from its core for half a second */
+/* In the real world; a busy machine may keep a worker from its core for half a second. */
+#define SILENT_S 1.0
 
 /* Slow enough for all workers to come to their steps, also in the real world. */
 static int formula_paced(struct rig *rig, int worker, long number, float *weights, float *gradient,

@@ -171,6 +171,21 @@ for call in '0 3.15.0' '1 2.15.0'; do
     grep -Fq '"model": "layers:input 8x8x1; twin = conv 4 3x3; relu; global_avgpool; twin_0 = dense 6; '\
 'twin_1 = dense 5; out = dense 10"' inner/summary.json || fail "of $call: $(grep '"model"' inner/summary.json)"
 done
+# Layers that work in training alone, and one that brings pixels to what they are here, are left out.
+flips=$(inner Sequential flips "$(layer RandomFlip flip '"mode": "horizontal"')" \
+    "$(layer RandomZoom zoom '"height_factor": 0.1')" '')
+model net.json Sequential "$(input)" "$flips" "$(layer Rescaling scaled '"scale": 0.00392156862745098, "offset": 0')" \
+    "$(layer Conv2D c "$kernel")" "$(layer GaussianNoise noise '"stddev": 0.1')" "$flat" "$dense"
+# shellcheck disable=SC2086
+run 0 $small --model=keras:file=net.json --epochs=1 --out=left
+grep -Fq '"model": "layers:input 8x8x1; c = conv 4 3x3; flatten; out = dense 10 softmax"' left/summary.json ||
+    fail "left out: $(grep '"model"' left/summary.json)"
+scaled='found Rescaling by 0\.00784314 and -1, expected 1/255 and 0, of the input: pixels are from 0 to 1 here'
+says "layer r: $scaled" "$(layer Rescaling r '"scale": 0.00784313725490196, "offset": -1')"
+says 'layer r: found Rescaling by 0\.00392157 and 0, expected 1/255 and 0, of the input: .*' \
+    "$(layer Conv2D c "$kernel")" "$(layer Rescaling r '"scale": 0.00392156862745098')"
+says 'layer r: found Rescaling by 0 and 0, .*' "$(layer Rescaling r '"scale": [1, 2]')"
+
 of_inner 1 3.15.0
 refused 3 'net\.json: layer gap: found what layer base gives when it is used again, expected layers used once' \
     describe --model=keras:file=net.json
