@@ -180,7 +180,7 @@ static inline void cluster_start(struct simulated_cluster *all, const struct sce
     struct error error = {0};
     memset(all, 0, sizeof *all);
     all->scenario = *scenario;
-    snprintf(all->folder, sizeof all->folder, "simulated-XXXXXX");
+    snprintf(all->folder, sizeof all->folder, "/tmp/trainer-simulated-XXXXXX");
     CHECK(mkdtemp(all->folder) != NULL, "%s", all->folder);
     CHECK((scenario->real ? world_open_threads(&all->world, &error)
                           : world_open_simulated(&all->world, scenario->seed, &error)) == OK,
