@@ -29,7 +29,8 @@ struct keras_named {
 struct keras_weighted {
     int layer; /* its place in the list */
     struct keras_named named;
-    bool is_fixed; /* not trainable */
+    bool is_fixed;           /* not trainable */
+    bool no_scale, no_shift; /* a normalisation that does without: here it has ones and zeros */
 };
 
 struct keras_network {
@@ -85,10 +86,11 @@ __attribute__((format(printf, 4, 5))) int keras_wrong(const struct keras_network
 
 bool keras_has_weights(enum layer_kind kind);
 
-/* What a layer's weights are called here, in Keras' order; returns how many. Those from the third on are
- * statistics. */
-enum { KERAS_WEIGHTS_MOST = 4, KERAS_TRAINED_MOST = 2 };
-int keras_weights_of(const struct layer *layer, const char *names[KERAS_WEIGHTS_MOST]);
+/* What a layer's weights that the file has are called here, in Keras' order; returns how many. Those from
+ * *trained on are statistics. */
+enum { KERAS_WEIGHTS_MOST = 4 };
+int keras_weights_of(const struct keras_network *network, const struct keras_weighted *weighted,
+                     const char *names[KERAS_WEIGHTS_MOST], int *trained);
 
 /* How the weights of a layer are found: in .h5 files by the layer's name and what `weight_names` says; in
  * .keras files by its class and number. */

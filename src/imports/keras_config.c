@@ -159,9 +159,9 @@ static int number_of_class(const struct reading *reading, const struct json_valu
     return number;
 }
 
-static bool is_fixed(const struct reading *reading, const struct keras_part *part) {
-    const struct json_value *trainable = member(reading, part->config, "trainable");
-    return trainable && trainable->kind == JSON_BOOL && !(trainable->number > 0.0);
+static bool is_false(const struct reading *reading, const struct keras_part *part, const char *key) {
+    const struct json_value *value = member(reading, part->config, key);
+    return value && value->kind == JSON_BOOL && !(value->number > 0.0);
 }
 
 static void note_fixed(struct reading *reading, const struct layer *layer) {
@@ -185,9 +185,13 @@ static void note_weights(struct reading *reading, const struct keras_part *part,
     if (first == list->count) return;
     if (!keras_has_weights(list->layers[first].kind)) return;
     network_file_name(list, &list->layers[first], part->name);
-    network->weighted[network->weighted_count++] = (struct keras_weighted){
-        first, {reading->within, part->name, part->class_name, number}, is_fixed(reading, part)};
-    if (is_fixed(reading, part)) note_fixed(reading, &list->layers[first]);
+    const struct keras_weighted weighted = {.layer = first,
+                                            .named = {reading->within, part->name, part->class_name, number},
+                                            .is_fixed = is_false(reading, part, "trainable"),
+                                            .no_scale = is_false(reading, part, "scale"),
+                                            .no_shift = is_false(reading, part, "center")};
+    network->weighted[network->weighted_count++] = weighted;
+    if (weighted.is_fixed) note_fixed(reading, &list->layers[first]);
 }
 
 static int read_model(struct reading *reading, const struct json_value *object, struct keras_part *end);

@@ -277,9 +277,10 @@ static int walk(struct reading *reading,
     for (int i = 0; i < network->weighted_count; i++) {
         const char *names[KERAS_WEIGHTS_MOST];
         const struct layer *layer = &network->file->list.layers[network->weighted[i].layer];
-        const int weights = keras_weights_of(layer, names);
+        int trained;
+        keras_weights_of(network, &network->weighted[i], names, &trained);
         if (network->weighted[i].is_fixed) continue;
-        for (int w = 0; w < weights && w < KERAS_TRAINED_MOST; w++, count++) {
+        for (int w = 0; w < trained; w++, count++) {
             char name[sizeof((struct file_array *)0)->name];
             snprintf(name, sizeof name, "%s/%s", layer->name, names[w]);
             if (each && *good) RETURN_IF(each(reading, count, name, good));

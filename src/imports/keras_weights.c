@@ -26,13 +26,17 @@ bool keras_has_weights(enum layer_kind kind) {
     return kind == LAYER_embedding || has(kind, "no_bias") || has(kind, "epsilon");
 }
 
-int keras_weights_of(const struct layer *layer, const char *names[KERAS_WEIGHTS_MOST]) {
-    static const char *const statistics[KERAS_WEIGHTS_MOST] = {"scale", "shift", "mean", "variance"};
-    static const char *const products[] = {"kernel", "bias"};
+int keras_weights_of(const struct keras_network *network, const struct keras_weighted *weighted,
+                     const char *names[KERAS_WEIGHTS_MOST], int *trained) {
+    const struct layer *layer = &network->file->list.layers[weighted->layer];
     const bool is_norm = has(layer->kind, "epsilon");
-    const bool has_bias = has(layer->kind, "no_bias") && !layer->values.no_bias;
-    const int count = layer->kind == LAYER_batch_norm ? 4 : is_norm || has_bias ? 2 : 1;
-    for (int w = 0; w < count; w++) names[w] = is_norm ? statistics[w] : products[w];
+    int count = 0;
+    if (!is_norm) names[count++] = "kernel";
+    if (has(layer->kind, "no_bias") && !layer->values.no_bias) names[count++] = "bias";
+    if (is_norm && !weighted->no_scale) names[count++] = "scale";
+    if (is_norm && !weighted->no_shift) names[count++] = "shift";
+    *trained = count;
+    if (layer->kind == LAYER_batch_norm) names[count++] = "mean", names[count++] = "variance";
     return count;
 }
 
@@ -83,6 +87,23 @@ static int read_array(struct reading *reading, const struct keras_weighted *weig
     return out ? npy_floats(&array, 0, array.count, out->values, reading->error) : reading->error->code;
 }
 
+/* Of a normalisation that has a mean. */
+static int add_array(struct reading *reading, const struct keras_weighted *weighted, const char *name,
+                     float value) {
+    struct network_file *file = reading->network->file;
+    const char *layer = file->list.layers[weighted->layer].name;
+    char own[sizeof((struct file_array *)0)->name];
+    snprintf(own, sizeof own, "%s/mean", layer);
+    const struct file_array *mean = network_file_find(file, own);
+    if (!mean) return keras_wrong(reading->network, weighted->named.name, reading->error, "found no mean");
+    const struct shape shape = mean->shape;
+    snprintf(own, sizeof own, "%s/%s", layer, name);
+    struct file_array *out = network_file_array(file, own, &shape, reading->error);
+    if (!out) return reading->error->code;
+    for (size_t i = 0; i < shape_count(&shape); i++) out->values[i] = value;
+    return OK;
+}
+
 /* The arrays of an .h5 file's group are those of one layer, or of all layers of a model: their names end with
  * the layer's and their own, as in block/conv1/kernel:0. */
 static bool is_of(const struct keras_named *named, const char *stored) {
@@ -110,7 +131,8 @@ static int find_stored(const struct reading *reading, const struct keras_weighte
 static int read_layer(struct reading *reading, const struct keras_weighted *weighted, const char *group,
                       const struct hdf5_texts *stored, enum keras_places places) {
     const char *names[KERAS_WEIGHTS_MOST] = {0};
-    const int count = keras_weights_of(&reading->network->file->list.layers[weighted->layer], names);
+    int trained;
+    const int count = keras_weights_of(reading->network, weighted, names, &trained);
     int found[KERAS_WEIGHTS_MOST];
     if (places == KERAS_BY_NAME) RETURN_IF(find_stored(reading, weighted, stored, count, found));
     for (int w = 0; w < count; w++) {
@@ -125,7 +147,8 @@ static int read_layer(struct reading *reading, const struct keras_weighted *weig
                                "its name is too long");
         RETURN_IF(read_array(reading, weighted, w, names[w], path));
     }
-    return OK;
+    if (weighted->no_scale) RETURN_IF(add_array(reading, weighted, "scale", 1.0f));
+    return weighted->no_shift ? add_array(reading, weighted, "shift", 0.0f) : OK;
 }
 
 /* "layers/functional/layers/conv2d_1". */

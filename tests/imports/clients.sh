@@ -91,6 +91,8 @@ networks = {
     "lenet": lambda: sequential(L.Conv2D(6, 5, activation="relu", padding="same"), L.MaxPooling2D(),
                                 L.Conv2D(8, 5, activation="relu"), L.MaxPooling2D(), L.Flatten()),
     "norms": lambda: sequential(L.Conv2D(6, 3), L.BatchNormalization(momentum=0.8), L.ReLU(),
+                                L.BatchNormalization(scale=False), L.BatchNormalization(center=False),
+                                L.BatchNormalization(scale=False, center=False),
                                 L.LayerNormalization(epsilon=0.01), L.BatchNormalization(),
                                 L.GlobalAveragePooling2D(), L.LayerNormalization()),
     "activations": lambda: sequential(L.Flatten(), *[

@@ -58,7 +58,7 @@ says 'layer d: found the activation of an anonymous function, expected linear or
 says 'layer d: found the activation PReLU, expected linear or one of relu, .*' "$flat" \
     "$(layer Dense d '"units": 3, "activation": {"class_name": "PReLU", "config": {"name": "p"}}')"
 says 'layer n: found axis 1, expected the last one' "$(layer BatchNormalization n '"axis": [1]')"
-says 'layer n: found scale false, expected true' "$(layer BatchNormalization n '"axis": [3], "scale": false')"
+says 'layer n: found scale false, expected true' "$(layer LayerNormalization n '"axis": [3], "scale": false')"
 says 'layer d: found noise_shape 8x1, expected null' "$(layer Dropout d '"rate": 0.5, "noise_shape": [8, 1]')"
 # Neither of the two.
 says 'layer r: found max_value 6, expected null' "$(layer ReLU r '"max_value": 6.0, "negative_slope": 0.1')"
