@@ -1,9 +1,13 @@
 """tests/library/python.sh runs this: the module of python/, as its users see it. Exit code 1 at the
 first thing that is wrong."""
 
+import copy
 import os
+import pickle
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import trainer
@@ -14,6 +18,15 @@ x = random.uniform(-1, 1, (1000, 2)).astype(np.float32)
 y = (x[:, 0] > x[:, 1]).astype(np.int32)
 settings = dict(model="mlp:hidden=8", devices="cpu:0", threads=1, epochs=3, batch=50,
                 optimizer="adam:rate=0.05")
+
+
+def wrong(words, call, kind=ValueError):
+    try:
+        call()
+    except kind as error:
+        assert words in str(error), str(error)
+    else:
+        raise AssertionError(f"not wrong: {words}")
 
 
 def refused(code, words, call):
@@ -43,7 +56,7 @@ assert (training.predict(np.asfortranarray(x[:100].astype(float))) == said).all(
 weights = training.weights
 assert {name: w.shape for name, w in weights.items()} == {"dense1/kernel": (2, 8), "dense1/bias": (8,),
                                                           "dense2/kernel": (8, 2), "dense2/bias": (2,)}
-assert not weights["dense1/kernel"].flags.owndata, "a copy, no view"
+kept = weights["dense1/kernel"].copy()
 
 # the same settings, the same weights; and callbacks
 other, seen = trainer.Training(x, y, **settings), []
@@ -52,7 +65,67 @@ assert seen == [1, 2, 3]
 for name, w in other.weights.items():
     assert (w == weights[name]).all(), name
 
-# whoever breaks off ends the training; what a callback raises comes out
+# what was learnt stays what it was
+training.run()
+assert (weights["dense1/kernel"] == kept).all(), "the weights of the run before have changed"
+
+# arrays that do not fit are not taken for others
+ones = np.eye(2, dtype=int)[y]
+wrong("expected one class per example, (1000,)", lambda: trainer.Training(x, ones))
+wrong("not those of an int32", lambda: trainer.Training(x, y.astype(np.int64) << 31))
+wrong("of which there are some", lambda: trainer.Training(x[:0], y[:0]))
+wrong("of which there are some", lambda: trainer.Training(y, y))
+wrong("expected (x, y)", lambda: trainer.Training(x, y, test=x))
+wrong("without x", lambda: trainer.Training(y=y, test=(x, y)))
+wrong("x without y", lambda: trainer.Training(x))
+wrong("y has 1 numbers per example, expected 2",
+      lambda: trainer.Training(x, x, test=(x, x[:, :1]), task="values"))
+wrong("expected as many examples", lambda: trainer.Training(x, y[:10]))
+assert trainer.Training(x, y, test=False, **settings).run().updates == 60
+for shape in (3, 0), (50_000_000, 0), (3, 1), (), (5,):
+    wrong("expected examples of 2 numbers", lambda: training.predict(np.zeros(shape, np.float32)))
+assert training.predict(x[:0]).shape == (0, 2)
+for owner in training, trainer.Graph(), trainer.Session(trainer.Graph()):
+    for how in copy.copy, copy.deepcopy, pickle.dumps:
+        wrong("can be neither copied nor pickled", lambda: how(owner), TypeError)
+
+# Ctrl-C ends it, whatever it does, and is what it always is
+interrupted = """
+import sys, threading, time, numpy as np, trainer
+x = np.random.default_rng(1).uniform(-1, 1, (1000, 2)).astype(np.float32)
+training = trainer.Training(x, (x[:, 0] > 0).astype(int), model="softmax", epochs=1000000, devices="cpu:0")
+ways = {"run": training.run, "step": lambda: training.run(step=lambda s: None),
+        "epoch": lambda: training.run(epoch=lambda e: None),
+        "steps": lambda: [None for _ in training.steps()]}
+print("begun", flush=True)
+try:
+    ways[sys.argv[1]]()
+except KeyboardInterrupt:
+    print("interrupted", training.result.updates > 0, flush=True)
+try:
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("and again", flush=True)
+"""
+for way in "run", "step", "epoch", "steps":
+    process = subprocess.Popen([sys.executable, "-c", interrupted, way], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    said = process.stdout.readline()
+    time.sleep(0.3) # it comes to the other try
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert said == "interrupted True\n" and out == "and again\n" and err == "", (way, said, out, err)
+
+# whoever breaks off ends the training, also when slow; what a callback raises comes out
+slow = trainer.Training(x, y, **{**settings, "epochs": 200})
+for step in slow.steps():
+    time.sleep(0.05)
+    if step.step == 5:
+        break
+assert slow.result.updates < 2000, slow.result
 long = trainer.Training(x, y, **{**settings, "epochs": 100000})
 for step in long.steps():
     if step.step == 10:
@@ -120,7 +193,7 @@ assert line.run().test_score < 0.3 and line.predict([[0.5, 0.25]]).shape == (1, 
 refused(2, "by-magic", lambda: trainer.Training(x, y, strategy="by-magic").run())
 refused(2, "stratgy", lambda: trainer.Training(stratgy="sync"))
 refused(2, "nothing is learnt", lambda: trainer.Training(x, y).predict(x))
-refused(3, "not finite", lambda: trainer.Training(x * np.nan, y, **settings).run())
+refused(2, "not finite", lambda: trainer.Training(x * np.nan, y, **settings).run())
 
 # --- graphs ---
 graph = trainer.Graph()
@@ -147,5 +220,36 @@ assert [(c.source, c.target, c.bytes) for c in placed.crossings()][0] == ("cpu:1
 refused(2, "expected a device of the session",
         lambda: trainer.Session(graph, "cpu:0,cpu:1", pins={w: "cpu:2"}))
 refused(2, '"a" is needed', lambda: session.run(loss))
+for fed in np.ones(4), np.ones((1, 4)), np.ones((4, 1)), 1.0:
+    wrong("expected (2, 2)", lambda: session.run(loss, {a: fed}))
+wrong("dtype float64", lambda: graph.placeholder("b", (2,), float))
+wrong("expected sizes from 0", lambda: graph.placeholder("b", (2**32 + 2,)))
+wrong("not those of an int32", lambda: graph.constant(np.array([2**31, 2**32 + 7])))
+
+# numbers without dimensions, and shapes
+graph = trainer.Graph()
+number, count = graph.placeholder("number", ()), graph.placeholder("count", (), np.int32)
+kept = graph.variable("kept", 3.0)
+session = trainer.Session(graph)
+assert graph.shape(graph.constant(3.5)) == () and graph.shape(kept) == ()
+assert session.run(graph.assign(kept, graph.add(kept, number)), {number: 1.5}) == 4.5
+wrong("expected ()", lambda: session.run(number, {number: [1.0]}))
+wrong("not those of an int32", lambda: session.run(count, {count: 1.5}))
+values = np.arange(6, dtype=np.float32).reshape(2, 3)
+six = graph.constant(values)
+for node, expected in ((graph.reshape(six, (3, 2)), values.reshape(3, 2)),
+                       (graph.transpose(six, (1, 0)), values.T),
+                       (graph.concat([six, six], 0), np.concatenate([values, values])),
+                       (graph.slice(six, (0, 1), (2, 2)), values[:, 1:]),
+                       (graph.pad(six, (1, 0), (0, 2)), np.pad(values, ((1, 0), (0, 2)))),
+                       (graph.broadcast(graph.constant([1.0, 2.0, 3.0]), (2, 3)), [[1, 2, 3]] * 2),
+                       (graph.reduce_sum(six), 15), (graph.reduce_max(six, 1, keep=True), [[2], [5]]),
+                       (graph.cast(six, np.int32), values.astype(int))):
+    found = session.run(node)
+    assert found.shape == np.shape(expected) and (found == expected).all(), found
+wrong("one for each of (2, 3)", lambda: graph.transpose(six, (1, 0, 2)))
+
+graph = trainer.Graph()
+a = graph.placeholder("a", (2, 2))
 refused(2, "inner dimensions", lambda: graph.matmul(a, graph.constant(np.ones((3, 3))), False, False))
 assert trainer.version and _library.SONAME == "libtrainer.so.0"

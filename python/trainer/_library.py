@@ -36,6 +36,8 @@ class Shape(Structure):
         dimensions = (dimensions,) if isinstance(dimensions, int) else tuple(dimensions)
         if len(dimensions) > MOST_RANK:
             raise ValueError(f"{len(dimensions)} dimensions, expected at most {MOST_RANK}")
+        if any(not 0 <= size < 2**31 for size in dimensions):
+            raise ValueError(f"the shape {dimensions}, expected sizes from 0 to {2**31 - 1}")
         return cls(len(dimensions), (c_int * MOST_RANK)(*dimensions))
 
     @property
@@ -96,12 +98,12 @@ library = ctypes.CDLL(os.environ.get("TRAINER_LIBRARY") or SONAME)
 
 # The functions that return a node, with what they take after the graph.
 _one, _two, _reduce = [c_int], [c_int, c_int], [c_int, c_int, c_bool]
+ALL_AXES = -100
 NODES = {
     **dict.fromkeys("exp log relu relu6 sigmoid tanh gelu silu softmax shuffle inverse determinant flatten "
                     "shape_of rank_of global_average global_max".split(), _one),
     **dict.fromkeys("add sub mul div pow greater less equal assign assign_add cross_entropy "
-                    "softmax_cross_entropy sigmoid_cross_entropy argmax cast".split(), _two),
-    **dict.fromkeys("reduce_sum reduce_mean reduce_max".split(), _reduce),
+                    "softmax_cross_entropy sigmoid_cross_entropy argmax".split(), _two),
     "scalar": [c_float],
     "dropout": [c_int, c_float],
     "matmul": [c_int, c_int, c_bool, c_bool],
@@ -112,6 +114,14 @@ _OTHERS = {
     "graph_find": (c_int, [c_void_p, c_char_p]),
     "node_shape": (Shape, [c_void_p, c_int]),
     "node_type": (c_int, [c_void_p, c_int]),
+    **dict.fromkeys("reduce_sum reduce_mean reduce_max".split(), (c_int, [c_void_p] + _reduce)),
+    "cast": (c_int, [c_void_p, c_int, c_int]),
+    "reshape": (c_int, [c_void_p, c_int, Shape]),
+    "broadcast": (c_int, [c_void_p, c_int, Shape]),
+    "transpose": (c_int, [c_void_p, c_int, POINTER(c_int)]),
+    "concat": (c_int, [c_void_p, POINTER(c_int), c_int, c_int]),
+    "slice": (c_int, [c_void_p, c_int, POINTER(c_int), Shape]),
+    "pad": (c_int, [c_void_p, c_int, POINTER(c_int), POINTER(c_int)]),
     "placeholder": (c_int, [c_void_p, c_char_p, c_int, Shape]),
     "constant": (c_int, [c_void_p, Shape, c_void_p]),
     "constant_int": (c_int, [c_void_p, Shape, c_void_p]),
@@ -163,13 +173,3 @@ def call(name, *arguments):
     error = _Error()
     if getattr(library, name)(*arguments, byref(error)) != 0:
         raise Error(error.code, error.words.decode(errors="replace"))
-
-
-class _View(np.ndarray):
-    """An array that keeps the owner of its memory."""
-
-
-def keep(array, owner):
-    view = array.view(_View)
-    view.owner = owner
-    return view

@@ -164,6 +164,9 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     char list[WORDS_BYTES];
     struct text text = text_into(list, sizeof list);
     for (int i = 0; i < count; i++) text_item(&text, ", ", "%s", names[i]);
+    if (text.cut)
+        return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; trainer --help=all lists them",
+                         owner, name);
     return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; %s%s", owner, name,
                      count == 0 ? "it has none" : "its settings are ", list);
 }

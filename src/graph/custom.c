@@ -37,6 +37,12 @@ void gradient_custom(struct backward *b) {
     for (int i = 0; i < count && b->g->error.code == OK; i++) {
         if (!b->wanted[i]) continue;
         const node dx = custom->gradient(custom->self, b->g, b->x, count, b->y, b->dy, i);
+        if (dx != NONE && (dx < 0 || dx >= b->g->count)) {
+            graph_mistake(b->g,
+                          "%s: the gradient of operand %d is node %d, expected one of the graph, or none",
+                          custom->name, i + 1, dx);
+            return;
+        }
         const struct shape found = shape_of(b->g, dx), expected = shape_of(b->g, b->x[i]);
         if (dx != NONE && !shape_equal(&found, &expected))
             graph_mistake(b->g, "%s: the gradient of operand %d is %s, expected %s", custom->name, i + 1,

@@ -71,8 +71,8 @@ node graph_make(struct graph *g, const struct node_info *wanted) {
 /* Whether a placeholder or variable may bear this name; remembers the mistake when not. */
 static bool name_is_free(struct graph *g, enum op op, const char *name) {
     if (name[0] == '\0' || strlen(name) >= sizeof g->nodes->name) {
-        graph_mistake(g, "%s: name \"%s\", expected 1 to %zu characters", op_name(op), name,
-                      sizeof g->nodes->name - 1);
+        graph_mistake(g, "%s: found a name of %zu characters, \"%.40s%s\", expected 1 to %zu", op_name(op),
+                      strlen(name), name, strlen(name) > 40 ? "..." : "", sizeof g->nodes->name - 1);
         return false;
     }
     for (int n = 0; n < g->count; n++)

@@ -75,7 +75,7 @@ void gradient_determinant(struct backward *b) {
 
 node layer_variable(struct graph *g, const struct layer_names *names, const char *what, struct shape shape,
                     struct initial initial) {
-    char name[64];
+    char name[300]; /* longer than a variable's may be, which says so */
     if (names->name)
         snprintf(name, sizeof name, "%s/%s", names->name, what);
     else

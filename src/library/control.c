@@ -3,6 +3,7 @@
 #include "../graph/control.h"
 #include "../graph/custom.h"
 #include "../program/queue.h"
+#include "../graph/rules.h"
 #include "parts.h"
 
 /* A graph within a graph is handed to the program as one of its own type, which has no other member. */
@@ -31,6 +32,7 @@ static void build_second(void *argument, struct graph *g, const node *in, int co
 
 void trainer_while(struct trainer_graph *graph, trainer_build *condition, trainer_build *body, void *argument,
                    int limit, const trainer_node *states, int count, trainer_node *results) {
+    if (!condition || !body) graph_mistake(&graph->graph, "while: found no condition or no body");
     struct building building = {{condition, body}, argument};
     const struct loop loop = {build_first, build_second, &building, limit};
     graph_while(&graph->graph, &loop, states, count, results);
@@ -39,6 +41,7 @@ void trainer_while(struct trainer_graph *graph, trainer_build *condition, traine
 void trainer_cond(struct trainer_graph *graph, trainer_node predicate, trainer_build *if_true,
                   trainer_build *if_false, void *argument, const trainer_node *operands, int count,
                   trainer_node *results, int result_count) {
+    if (!if_true || !if_false) graph_mistake(&graph->graph, "cond: found one branch, expected two");
     struct building building = {{if_true, if_false}, argument};
     const struct alternatives both = {build_first, build_second, &building};
     graph_cond(&graph->graph, predicate, &both, operands, count, results, result_count);
@@ -96,10 +99,24 @@ long trainer_queue_length(const struct trainer_queue *queue) {
 }
 
 trainer_node trainer_enqueue(struct trainer_graph *graph, struct trainer_queue *queue, trainer_node x) {
-    return graph_enqueue(&graph->graph, &queue->queue, x);
+    struct graph *g = &graph->graph;
+    char found[100], expected[100];
+    if (!queue) {
+        graph_mistake(g, "enqueue: found no queue");
+        return NONE;
+    }
+    if (x >= 0 && x < g->count && !shape_equal(&g->nodes[x].shape, &queue->queue.shape))
+        graph_mistake(g, "enqueue: found %s, expected %s as the queue has it",
+                      shape_text(&g->nodes[x].shape, found, sizeof found),
+                      shape_text(&queue->queue.shape, expected, sizeof expected));
+    return graph_enqueue(g, &queue->queue, x);
 }
 
 trainer_node trainer_dequeue(struct trainer_graph *graph, struct trainer_queue *queue) {
+    if (!queue) {
+        graph_mistake(&graph->graph, "dequeue: found no queue");
+        return NONE;
+    }
     return graph_dequeue(&graph->graph, &queue->queue, queue->queue.shape);
 }
 
@@ -152,6 +169,9 @@ trainer_node trainer_custom(struct trainer_graph *graph, const struct trainer_op
                             const trainer_node *operands, int count) {
     struct graph *g = &graph->graph;
     struct adapter *adapter = NULL;
+    if (g->error.code == OK && (!operation->name || !operation->compute))
+        graph_mistake(g, "custom: found no %s, expected a name and a function that computes",
+                      operation->name ? "compute" : "name");
     if (g->error.code != OK || memory_array(&adapter, 1, "an operation", &g->error) != OK) return NONE;
     *adapter = (struct adapter){.owned = {g->owned, free_adapter},
                                 .custom = {.name = operation->name,

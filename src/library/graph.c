@@ -1,6 +1,8 @@
 /* Graphs, as trainer.h has them: each function is one of src/graph. */
+#include <math.h>
 #include <stdio.h>
 #include "../base/memory.h"
+#include "../graph/rules.h"
 #include "parts.h"
 
 _Static_assert((int)TRAINER_MOST_RANK == (int)MAX_RANK && (int)TRAINER_MOST_INPUTS == (int)MAX_INPUTS &&
@@ -69,10 +71,18 @@ const char *trainer_node_operation(const struct trainer_graph *graph, trainer_no
     return info ? op_name(info->op) : "";
 }
 
+/* A number that is to be one of an enumeration. */
+static bool is_one(struct trainer_graph *graph, const char *what, int value, int last) {
+    if (value >= 0 && value <= last) return true;
+    graph_mistake(&graph->graph, "%s: found %d, expected 0 to %d", what, value, last);
+    return false;
+}
+
 /* --- sources --- */
 
 trainer_node trainer_placeholder(struct trainer_graph *graph, const char *name, enum trainer_type type,
                                  struct trainer_shape shape) {
+    if (!is_one(graph, "placeholder: the type", (int)type, TRAINER_BOOL)) return NONE;
     return graph_placeholder(&graph->graph, name, (enum type)type, shape_in(shape));
 }
 
@@ -89,13 +99,17 @@ trainer_node trainer_scalar(struct trainer_graph *graph, float value) {
     return graph_scalar(&graph->graph, value);
 }
 
-static struct initial initial_in(struct trainer_initial initial) {
+static struct initial initial_in(struct trainer_graph *graph, struct trainer_initial initial) {
+    is_one(graph, "the first weights", (int)initial.kind, TRAINER_GLOROT_UNIFORM);
+    if (!isfinite(initial.value))
+        graph_mistake(&graph->graph, "the first weights: found the number %g, expected a finite one",
+                      (double)initial.value);
     return (struct initial){(enum initial_kind)initial.kind, initial.value, initial.values};
 }
 
 trainer_node trainer_variable(struct trainer_graph *graph, const char *name, struct trainer_shape shape,
                               struct trainer_initial initial) {
-    return graph_variable(&graph->graph, name, shape_in(shape), initial_in(initial));
+    return graph_variable(&graph->graph, name, shape_in(shape), initial_in(graph, initial));
 }
 
 trainer_node trainer_assign(struct trainer_graph *graph, trainer_node variable, trainer_node value) {
@@ -144,6 +158,7 @@ BINARY_CALL(softmax_cross_entropy)
 BINARY_CALL(cross_entropy)
 
 trainer_node trainer_cast(struct trainer_graph *graph, trainer_node x, enum trainer_type type) {
+    if (!is_one(graph, "cast: the type", (int)type, TRAINER_BOOL)) return NONE;
     return graph_cast(&graph->graph, x, (enum type)type);
 }
 
@@ -161,18 +176,19 @@ trainer_node trainer_matmul(struct trainer_graph *graph, trainer_node a, trainer
 trainer_node trainer_dense(struct trainer_graph *graph, const char *name, trainer_node x, int out,
                            struct trainer_initial kernel) {
     return graph_dense_of(&graph->graph, x, out,
-                          &(struct weights){.name = name, .kernel = initial_in(kernel)});
+                          &(struct weights){.name = name, .kernel = initial_in(graph, kernel)});
 }
 
 trainer_node trainer_embedding(struct trainer_graph *graph, const char *name, trainer_node x, int vocabulary,
                                int units, struct trainer_initial kernel) {
     return graph_embedding_of(&graph->graph, x, vocabulary, units,
-                              &(struct weights){.name = name, .kernel = initial_in(kernel)});
+                              &(struct weights){.name = name, .kernel = initial_in(graph, kernel)});
 }
 
 /* --- images --- */
 
-static struct pooling windows_in(struct trainer_windows windows) {
+static struct pooling windows_in(struct trainer_graph *graph, struct trainer_windows windows) {
+    is_one(graph, "the padding", (int)windows.padding, TRAINER_SAME);
     return (struct pooling){.window = {windows.window[0], windows.window[1]},
                             .stride = {windows.stride[0], windows.stride[1]},
                             .padding = (enum padding)windows.padding};
@@ -180,23 +196,24 @@ static struct pooling windows_in(struct trainer_windows windows) {
 
 trainer_node trainer_conv2d(struct trainer_graph *graph, trainer_node x, trainer_node kernel, int stride,
                             enum trainer_padding padding) {
+    if (!is_one(graph, "conv2d: the padding", (int)padding, TRAINER_SAME)) return NONE;
     return graph_conv2d(&graph->graph, x, kernel, stride, (enum padding)padding);
 }
 
 trainer_node trainer_conv(struct trainer_graph *graph, const char *name, trainer_node x, int out,
                           struct trainer_windows windows, struct trainer_initial kernel) {
-    const struct pooling inside = windows_in(windows);
+    const struct pooling inside = windows_in(graph, windows);
     return graph_conv_of(&graph->graph, x, out, &inside,
-                         &(struct weights){.name = name, .kernel = initial_in(kernel)});
+                         &(struct weights){.name = name, .kernel = initial_in(graph, kernel)});
 }
 
 trainer_node trainer_maxpool(struct trainer_graph *graph, trainer_node x, struct trainer_windows windows) {
-    const struct pooling inside = windows_in(windows);
+    const struct pooling inside = windows_in(graph, windows);
     return graph_maxpool_of(&graph->graph, x, &inside);
 }
 
 trainer_node trainer_avgpool(struct trainer_graph *graph, trainer_node x, struct trainer_windows windows) {
-    const struct pooling inside = windows_in(windows);
+    const struct pooling inside = windows_in(graph, windows);
     return graph_avgpool(&graph->graph, x, &inside);
 }
 

@@ -325,6 +325,15 @@ int trainer_session_set(struct trainer_session *session, trainer_node variable, 
     return library_tell(&why, error);
 }
 
+/* The graph may have got variables since the session was opened. */
+static int has_all(const struct trainer_session *s, struct error *error) {
+    const struct layout *layout = &s->graph->layout;
+    const struct range *last = layout->count > 0 ? &layout->ranges[layout->count - 1] : NULL;
+    RETURN_IF(at_rest(s, error));
+    if (!last || last->begin < s->floats) return OK;
+    return error_set(error, ERROR_USAGE, "variable \"%s\" is newer than the session", last->name);
+}
+
 /* Both go through a copy on the host: what is written is whole, and what cannot be read changes nothing. */
 
 static int copy_variables(const struct trainer_session *s, bool in, float *values, struct error *error) {
@@ -340,7 +349,7 @@ static int copy_variables(const struct trainer_session *s, bool in, float *value
 }
 
 static int save(const struct trainer_session *s, const char *path, float *values, struct error *error) {
-    RETURN_IF(at_rest(s, error));
+    RETURN_IF(has_all(s, error));
     RETURN_IF(copy_variables(s, false, values, error));
     return model_write(path, &s->graph->layout, values, NULL, 0, error);
 }
@@ -356,7 +365,7 @@ int trainer_session_save(const struct trainer_session *session, const char *path
 
 static int load(struct trainer_session *s, const char *path, float *values, struct error *error) {
     struct safetensors content = {0};
-    RETURN_IF(at_rest(s, error));
+    RETURN_IF(has_all(s, error));
     RETURN_IF(safetensors_read(path, &content, error));
     const int code = checkpoint_load(path, &content, "", &s->graph->layout, true, values, error);
     safetensors_free(&content);

@@ -108,10 +108,12 @@ struct trainer_initial {
     const float *values; /* these, whatever the kind; borrowed until the graph is closed; NULL: the kind */
 };
 
-/* Keeps its value between the runs of a session. float32. */
+/* Keeps its value between the runs of a session. float32. The names of placeholders and variables have 1 to
+ * 63 characters, those of layers as many with "/kernel", and each is there once. */
 trainer_node trainer_variable(struct trainer_graph *graph, const char *name, struct trainer_shape shape,
                               struct trainer_initial initial);
-/* Run when fetched; their value is the variable's new one. Nodes made before see the old value. */
+/* Run when fetched; their value is the variable's new one. Nodes made before compute with the old value; the
+ * variable itself, fetched, is what it is at the end of the run. */
 trainer_node trainer_assign(struct trainer_graph *graph, trainer_node variable, trainer_node value);
 trainer_node trainer_assign_add(struct trainer_graph *graph, trainer_node variable, trainer_node value);
 
@@ -235,8 +237,8 @@ typedef void trainer_build(void *argument, struct trainer_graph *graph, const tr
 
 /* While condition(state) holds, state = body(state). states, results [count]: 1 to TRAINER_MOST_INPUTS. The
  * condition gives one bool scalar, the body values of the states' shapes. What the body only reads is a state
- * that it hands on. More than `limit` rounds are an error of the run, TRAINER_USAGE. The gradient keeps the
- * states of all rounds. */
+ * that it hands on. More than `limit` rounds are an error of the run, TRAINER_USAGE. The gradient has room
+ * for the states of `limit` rounds. */
 void trainer_while(struct trainer_graph *graph, trainer_build *condition, trainer_build *body, void *argument,
                    int limit, const trainer_node *states, int count, trainer_node *results);
 
@@ -275,7 +277,7 @@ struct trainer_operation {
     const char *(*shape)(void *argument, const struct trainer_shape *operands, int count,
                          struct trainer_shape *result);
     /* Returns NULL, or what is wrong in words: an error of the run, TRAINER_DEVICE. Several sessions,
-     * and devices of one, may call it at once. */
+     * and devices of one, may call it at once. Must be there, as the name. */
     const char *(*compute)(void *argument, const float *const *operands, const struct trainer_shape *shapes,
                            int count, float *result, const struct trainer_shape *result_shape);
     /* The gradient of the loss with respect to operand i: nodes made from the operands x[count], the result y
@@ -548,9 +550,12 @@ struct trainer_result {
     long updates;
     long long examples;
 };
-/* Trains from the beginning; may be called again. *result (NULL: nobody wants it) is filled on success and
- * when it was stopped. Errors: TRAINER_STOPPED: it was asked to end, and what it has learnt is there;
- * TRAINER_DIVERGED; all of `trainer train`. */
+/* Trains from the beginning; may be called again, but not by a watcher, and then replaces what the run before
+ * has left in "out". *result (NULL: nobody wants it) is filled on success and when it was stopped. Errors:
+ * TRAINER_STOPPED: it was asked to end, and what it has learnt is there; TRAINER_USAGE: among others, the
+ * program's own examples have a class out of range, a label that is not 0 or 1, or a number that is not
+ * finite; TRAINER_FILE: its function `read` says that something is wrong; TRAINER_DIVERGED; all of `trainer
+ * train`. */
 int trainer_training_run(struct trainer_training *training, struct trainer_result *result,
                          struct trainer_error *error);
 /* Asks for an end at the next step; by any thread. Before a run: that one ends as soon as it has begun, and

@@ -41,7 +41,7 @@ static int set(struct trainer_training *training, const char *name, const char *
         return error_set(error, ERROR_USAGE, "%s: a setting of the program `trainer` alone", row->name);
     if (row && !training->as_program && is_among(of_programs, row->name))
         return error_set(error, ERROR_USAGE, "%s: expected trainer_training_as_program before", row->name);
-    RETURN_IF(option_set(run_options, typed, "", name, value, error));
+    RETURN_IF(option_set(run_options, typed, "setting", name, value, error));
     return row->typed ? row->typed(typed, (char *)typed + row->offset, row->bytes, error) : OK;
 }
 
@@ -71,6 +71,7 @@ static int run(struct trainer_training *training, struct choice *own, struct run
                                         .output = &library_output,
                                         .self = training,
                                         .stop = &training->stop};
+    struct typed typed = training->typed;
     if (training->own_data && training->typed.given.dataset)
         return error_set(error, ERROR_USAGE, "dataset: found data of the program too, expected one of them");
     if (training->own_strategy && training->typed.given.strategy)
@@ -83,7 +84,11 @@ static int run(struct trainer_training *training, struct choice *own, struct run
     library_choose_data(training, &own[OWN_DATA]);
     if (training->own_strategy) library_choose_strategy(training, &own[OWN_STRATEGY]);
     learnt_forget(&training->learnt);
-    return run_train_embedded(&training->typed, &embedding, result, error);
+    if (training->wrote[0] && strcmp(training->wrote, typed.value.out) == 0) typed.value.replace = true;
+    const int code = run_train_embedded(&typed, &embedding, result, error);
+    if (code == OK || code == ERROR_INTERRUPTED)
+        snprintf(training->wrote, sizeof training->wrote, "%s", typed.value.out);
+    return code;
 }
 
 static void give(struct trainer_result *out, const struct summary *summary) {
@@ -102,6 +107,11 @@ int trainer_training_run(struct trainer_training *training, struct trainer_resul
     struct error why = {0};
     struct run_result ran = {0};
     struct choice *own = NULL;
+    if (training->runs) {
+        error_set(&why, ERROR_USAGE, "the training runs already, expected its end before");
+        return library_tell(&why, error);
+    }
+    training->runs = true;
     subnormals_flush();
     int code = memory_array(&own, OWN, "what the program brings", &why);
     if (code == OK) code = run(training, own, &ran, &why);
@@ -112,5 +122,6 @@ int trainer_training_run(struct trainer_training *training, struct trainer_resul
     if (!training->hangs) memory_free(own);
     run_result_free(&ran);
     subnormals_set(mode);
+    training->runs = false;
     return library_tell(&why, error);
 }

@@ -30,8 +30,10 @@ struct trainer_training {
     struct trainer_watcher watcher;
     bool as_program; /* it prints and heeds signals */
     atomic_bool stop;
-    bool hangs;           /* a thread of a run did not end: nothing may be freed */
-    struct learnt learnt; /* weights NULL: nothing is */
+    bool runs;              /* now */
+    char wrote[PATH_BYTES]; /* the folder of the run before, which the next one replaces; or "" */
+    bool hangs;             /* a thread of a run did not end: nothing may be freed */
+    struct learnt learnt;   /* weights NULL: nothing is */
 };
 
 /* Instead of trainer_training_set, for a command line that has filled the record and checked it. */

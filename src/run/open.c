@@ -19,7 +19,7 @@ static int check_choices(const struct run *run, const struct typed *typed, struc
         const struct plugin_kind *kind;
         const char *text;
     } choices[] = {{given->model, &model_kind, config->model},
-                   {given->dataset, &dataset_kind, config->dataset},
+                   {given->dataset || run->setup.own_dataset, &dataset_kind, config->dataset},
                    {given->optimizer, &optimizer_kind, config->optimizer},
                    {given->schedule, &schedule_kind, config->schedule},
                    {given->compress, &compressor_kind, config->compress}};
@@ -113,6 +113,8 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     if (run->resumes) {
         RETURN_IF(checkpoint_read(path, &run->checkpoint, error));
         RETURN_IF(resume_check(&run->checkpoint, path, error));
+        if (!typed->given.dataset && !run->setup.own_dataset)
+            RETURN_IF(resume_check_data(&run->checkpoint, path, error));
         RETURN_IF(run_check_simulated(run, typed, error));
         run->seconds_before = checkpoint_real(&run->checkpoint, "train_seconds", 0.0);
         run->best = resume_best(&run->checkpoint);

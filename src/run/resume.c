@@ -11,6 +11,7 @@
 #include "../base/text.h"
 #include "../data/augment.h"
 #include "../data/light.h"
+#include "run.h"
 
 static int add_text(struct resume_texts *texts, const char *name, const char *text, struct error *error) {
     if (texts->count >= RESUME_TEXTS)
@@ -278,6 +279,13 @@ int resume_check(const struct safetensors *checkpoint, const char *path, struct 
     RETURN_IF(check_list(checkpoint, "phase_ends", path, error));
     RETURN_IF(check_list(checkpoint, "worker_steps", path, error));
     return check_list(checkpoint, "own_batches", path, error);
+}
+
+int resume_check_data(const struct safetensors *checkpoint, const char *path, struct error *error) {
+    const char *dataset = safetensors_text(checkpoint, "dataset");
+    if (!dataset || strcmp(dataset, EMBEDDED_DATASET) != 0) return OK;
+    return error_set(error, ERROR_FILE,
+                     "%s: found a run on data of another program, which alone can go on with it", path);
 }
 
 static int other_model(const char *path, const char *saved, const struct choice *model, struct error *error) {

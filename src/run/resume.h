@@ -69,6 +69,10 @@ void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
  * Errors: ERROR_FILE. */
 int resume_check(const struct safetensors *checkpoint, const char *path, struct error *error);
 
+/* Whether there may be its data set: not that of a program which had the run in itself. Errors: ERROR_FILE.
+ */
+int resume_check_data(const struct safetensors *checkpoint, const char *path, struct error *error);
+
 /* Whether the file is of that model, whatever its settings; one that names none is. Errors: ERROR_USAGE. */
 int resume_model(const struct safetensors *content, const char *path, const struct choice *model,
                  struct error *error);

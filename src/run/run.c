@@ -344,15 +344,14 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     if (run->interrupted && run->silent)
         return error_set(error, ERROR_INTERRUPTED, "stopped after %lld examples, as was asked",
                          summary->examples);
-    if (run->interrupted && run->crew.elsewhere)
-        return error_set(error, ERROR_INTERRUPTED,
-                         "interrupted after %lld examples; to go on, start all processes again, the leader "
-                         "with --resume=%s",
-                         summary->examples, TEXT_WORD(run->setup.config.out));
+    const bool own = run->setup.own_dataset || run->setup.own_strategy;
+    const char *how = run->crew.elsewhere ? "to go on, start all processes again, the leader with --resume="
+                      : own               ? "this program goes on with the setting resume="
+                                          : "go on with: trainer --resume=";
     if (run->interrupted)
-        return error_set(error, ERROR_INTERRUPTED,
-                         "interrupted after %lld examples; go on with: trainer --resume=%s%s",
-                         summary->examples, TEXT_WORD(run->setup.config.out), run_resumed_with(run, options));
+        return error_set(error, ERROR_INTERRUPTED, "interrupted after %lld examples; %s%s%s",
+                         summary->examples, how, TEXT_WORD(run->setup.config.out),
+                         own || run->crew.elsewhere ? "" : run_resumed_with(run, options));
     return OK;
 }
 

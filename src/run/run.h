@@ -32,6 +32,7 @@ struct run_result {
 /* Who has the run in itself, as src/library and a lane of another machine's sweep: what it brings, and what
  * it is told. Unless `as_program` is set, nothing is printed, no signal is caught, and without config.out
  * nothing is written. */
+#define EMBEDDED_DATASET "own data" /* the name of `dataset` of a program */
 struct embedding {
     bool as_program;               /* prints, heeds signals and names its folder, as `trainer train` does */
     const struct choice *dataset;  /* trained on instead of config.dataset; NULL: that one */

@@ -134,12 +134,99 @@ static void test_mistakes(void) {
     g = open_graph();
     REFUSED(trainer_session_open(&s, g, "abacus:0", &error), TRAINER_USAGE, "abacus");
     s = open_session(g);
-    trainer_variable(g, "late", TRAINER_SCALAR, zero);
+    trainer_variable(g, "late", TRAINER_SHAPE(200), zero);
     REFUSED(trainer_session_run(s, NULL, 0, NULL, 0, &error), TRAINER_USAGE, "variables since");
+    REFUSED(trainer_session_save(s, "late", &error), TRAINER_USAGE, "variable \"late\" is newer");
+    REFUSED(trainer_session_load(s, "late", &error), TRAINER_USAGE, "variable \"late\" is newer");
     trainer_session_close(s);
     trainer_graph_close(g);
     trainer_session_close(NULL);
     trainer_graph_close(NULL);
+}
+
+/* --- what a program may hand over --- */
+
+static trainer_node far_gradient(void *argument, struct trainer_graph *graph, const trainer_node *x,
+                                 int count, trainer_node y, trainer_node dy, int i) {
+    (void)graph, (void)x, (void)count, (void)y, (void)dy, (void)i;
+    return *(trainer_node *)argument;
+}
+
+static const char *compute_nothing(void *argument, const float *const *operands,
+                                   const struct trainer_shape *shapes, int count, float *result,
+                                   const struct trainer_shape *result_shape) {
+    (void)argument, (void)operands, (void)shapes, (void)count, (void)result, (void)result_shape;
+    return NULL;
+}
+
+static void custom_of(struct trainer_graph *g, trainer_node x, struct trainer_operation operation) {
+    static struct trainer_operation kept;
+    kept = operation;
+    const trainer_node y = trainer_custom(g, &kept, &x, 1);
+    trainer_node dx = 0;
+    trainer_gradients(g, trainer_reduce_sum(g, y, TRAINER_ALL_AXES, false), &x, 1, &dx);
+}
+
+static void dense_of(struct trainer_graph *g, trainer_node x, struct trainer_initial initial, int letters) {
+    char name[300];
+    memset(name, 'q', sizeof name);
+    name[letters] = '\0';
+    trainer_dense(g, name, x, 2, initial);
+}
+
+static void test_what_is_handed_over(void) {
+    trainer_node nodes[] = {-2, 500};
+    const struct trainer_initial other = {(enum trainer_initial_kind)9, 0, NULL},
+                                 nan = {TRAINER_NORMAL, NAN, NULL};
+    const struct trainer_windows windows = {{2, 2}, {1, 1}, (enum trainer_padding)5};
+    const char *const words[] = {
+        "placeholder: the type: found 7, expected 0 to 2",
+        "cast: the type: found -1, expected 0 to 2",
+        "the first weights: found 9, expected 0 to 4",
+        "the first weights: found the number nan",
+        "the padding: found 5, expected 0 to 1",
+        "found no name",
+        "found no compute",
+        "the gradient of operand 1 is node -2, expected one of the graph",
+        "the gradient of operand 1 is node 500, expected one of the graph",
+        "enqueue: found no queue",
+        "dequeue: found no queue",
+        "while: found no condition",
+        "cond: found one branch",
+        "found a name of 64 characters, \"qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq...\", "
+        "expected 1 to 63",
+        "found a name of 257 characters"};
+    for (int i = 0; i < (int)(sizeof words / sizeof *words); i++) {
+        struct trainer_graph *g = open_graph();
+        const trainer_node x = trainer_placeholder(g, "x", TRAINER_FLOAT, TRAINER_SHAPE(3, 4)),
+                           image = trainer_placeholder(g, "i", TRAINER_FLOAT, TRAINER_SHAPE(1, 4, 4, 1));
+        trainer_node result;
+        if (i == 0) trainer_placeholder(g, "y", (enum trainer_type)7, TRAINER_SHAPE(3));
+        if (i == 1) trainer_cast(g, x, (enum trainer_type) - 1);
+        if (i == 2) trainer_variable(g, "v", TRAINER_SHAPE(3), other);
+        if (i == 3) dense_of(g, x, nan, 3);
+        if (i == 4) trainer_maxpool(g, image, windows);
+        if (i == 5) custom_of(g, x, (struct trainer_operation){.compute = compute_nothing});
+        if (i == 6) custom_of(g, x, (struct trainer_operation){.name = "own"});
+        if (i == 7 || i == 8)
+            custom_of(g, x,
+                      (struct trainer_operation){.name = "own",
+                                                 .compute = compute_nothing,
+                                                 .gradient = far_gradient,
+                                                 .argument = &nodes[i - 7]});
+        if (i == 9) trainer_enqueue(g, NULL, x);
+        if (i == 10) trainer_dequeue(g, NULL);
+        if (i == 11) trainer_while(g, NULL, NULL, NULL, 1, &x, 1, &result);
+        if (i == 12) trainer_cond(g, x, NULL, NULL, NULL, &x, 1, &result, 1);
+        if (i == 13) dense_of(g, x, zero, 57);
+        if (i == 14) dense_of(g, x, zero, 250);
+        REFUSED(trainer_graph_check(g, &error), TRAINER_USAGE, words[i]);
+        trainer_graph_close(g);
+    }
+    struct trainer_graph *g = open_graph(); /* the longest */
+    dense_of(g, trainer_placeholder(g, "x", TRAINER_FLOAT, TRAINER_SHAPE(3, 4)), zero, 56);
+    GOOD(trainer_graph_check(g, &error));
+    trainer_graph_close(g);
 }
 
 /* Sessions of one graph have variables of their own; these can be set, read, saved and loaded. */
@@ -226,6 +313,7 @@ int main(void) {
     test_every_kind_of_fetch();
     test_feeds();
     test_mistakes();
+    test_what_is_handed_over();
     test_variables();
     test_queue();
     return check_end();

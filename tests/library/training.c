@@ -290,14 +290,97 @@ static void test_predictions(void) {
     trainer_training_close(training);
 }
 
+/* --- runs, one after the other, and within each other --- */
+
+static bool run_within(void *argument, const struct trainer_epoch *epoch) {
+    (void)epoch;
+    REFUSED(trainer_training_run(argument, NULL, &error), TRAINER_USAGE, "runs already");
+    return true;
+}
+
+/* The run before is the training's own, and goes; another one's stays. */
+static void test_again(void) {
+    struct trainer_training *training = open_training(), *other = open_training();
+    const struct trainer_watcher watcher = {.argument = training, .epoch = run_within};
+    trainer_training_watch(training, &watcher);
+    GOOD(trainer_training_set(training, "out", "again", &error));
+    GOOD(trainer_training_set(other, "out", "again", &error));
+    for (int run = 0; run < 2; run++) GOOD(trainer_training_run(training, NULL, &error));
+    REFUSED(trainer_training_run(other, NULL, &error), TRAINER_FILE, "again has a run");
+    trainer_training_close(training);
+    trainer_training_close(other);
+}
+
+static bool first_epoch(void *argument, const struct trainer_epoch *epoch) {
+    (void)argument, (void)epoch;
+    return false;
+}
+
+/* A run on own data goes on with them, to the bits of one that was not interrupted; nobody else can. */
+static void test_own_data_again(void) {
+    const struct trainer_data data = digits_data();
+    const struct trainer_watcher watcher = {.epoch = first_epoch};
+    struct trainer_training *whole = open_training(), *training = NULL;
+    GOOD(trainer_training_data(whole, &data, &error));
+    GOOD(trainer_training_set(whole, "epochs", "40", &error));
+    GOOD(trainer_training_run(whole, NULL, &error));
+    for (int part = 0; part < 3; part++) {
+        training = part == 0 ? open_training() : NULL;
+        if (part > 0) GOOD(trainer_training_open(&training, &error));
+        trainer_training_as_program(training);
+        GOOD(trainer_training_set(training, "quiet", "1", &error));
+        GOOD(trainer_training_set(training, part == 0 ? "out" : "resume", "own", &error));
+        if (part != 1) GOOD(trainer_training_data(training, &data, &error));
+        if (part == 0) GOOD(trainer_training_set(training, "epochs", "40", &error));
+        if (part == 0) trainer_training_watch(training, &watcher);
+        if (part == 0)
+            REFUSED(trainer_training_run(training, NULL, &error), TRAINER_STOPPED,
+                    "this program goes on with the setting resume=own");
+        else if (part == 1)
+            REFUSED(trainer_training_run(training, NULL, &error), TRAINER_FILE,
+                    "own: found a run on data of another program");
+        else
+            GOOD(trainer_training_run(training, NULL, &error));
+        if (part == 2) check_same_weights(whole, training);
+        trainer_training_close(training);
+    }
+    trainer_training_close(whole);
+}
+
 /* --- refusals --- */
+
+static void test_wrong_numbers(struct trainer_training *training) {
+    float floats[6] = {0, 1, 0, 1, NAN, 1}, values[3] = {0, 1, 2};
+    struct trainer_data data = {.shape = TRAINER_SHAPE(2), .task = TRAINER_LABELS, .outputs = 1};
+    data.train = (struct trainer_examples){.count = 2, .features = floats, .labels = values};
+    data.test = (struct trainer_examples){.count = 3, .features = floats, .labels = values};
+    GOOD(trainer_training_data(training, &data, &error));
+    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_USAGE,
+            "the test part: example 2: found a number that is not finite");
+    floats[4] = 0;
+    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_USAGE,
+            "the test part: example 2: found the label 2, expected 0 or 1");
+    data.task = TRAINER_VALUES;
+    GOOD(trainer_training_data(training, &data, &error));
+    GOOD(trainer_training_run(training, NULL, &error));
+    data.train.labels = NULL;
+    REFUSED(trainer_training_data(training, &data, &error), TRAINER_USAGE,
+            "found 2 examples, with features and without labels");
+    data.train.labels = values;
+    data.outputs = 1 << 21;
+    REFUSED(trainer_training_data(training, &data, &error), TRAINER_USAGE, "expected 1 to 1048576");
+    data.shape = TRAINER_SHAPE(1 << 16, 1 << 16);
+    REFUSED(trainer_training_data(training, &data, &error), TRAINER_USAGE, "at most 2147483647 numbers");
+}
 
 static void test_refusals(void) {
     struct trainer_training *training = open_training();
     struct trainer_data data = digits_data();
     int labels[3] = {0, 10, 1};
     REFUSED(trainer_training_set(training, "stratgy", "sync", &error), TRAINER_USAGE, "strategy");
-    REFUSED(trainer_training_set(training, "batch", "0", &error), TRAINER_USAGE, "batch");
+    REFUSED(trainer_training_set(training, "qqqqqqqqqq", "1", &error), TRAINER_USAGE,
+            "setting: unknown setting \"qqqqqqqqqq\"; trainer --help=all lists them");
+    REFUSED(trainer_training_set(training, "batch", "0", &error), TRAINER_USAGE, "setting: batch=0: ");
     static const char *const of_clusters[] = {"job", "secret-file", "insecure", "shared-memory",
                                               "start-timeout"};
     for (int i = 0; i < 5; i++)
@@ -315,10 +398,13 @@ static void test_refusals(void) {
     data.train = (struct trainer_examples){.count = 3, .features = features[0], .labels = labels};
     GOOD(trainer_training_data(training, &data, &error));
     GOOD(trainer_training_set(training, "batch", "1", &error));
-    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_FILE, "found class 10, expected 0 to 9");
+    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_USAGE,
+            "the training part: example 1: found class 10, expected 0 to 9");
+    test_wrong_numbers(training);
     data.train = (struct trainer_examples){.count = 5, .read = read_none};
     GOOD(trainer_training_data(training, &data, &error));
-    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_FILE, "example 3: the disk is empty");
+    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_FILE,
+            "the training part: example 3: the disk is empty");
     GOOD(trainer_training_set(training, "strategy", "by-magic", &error));
     REFUSED(trainer_training_run(training, NULL, &error), TRAINER_USAGE, "by-magic");
     GOOD(trainer_training_set(training, "dataset", "digits", &error));
@@ -340,6 +426,8 @@ int main(void) {
     test_borrowed_data();
     test_watching();
     test_predictions();
+    test_again();
+    test_own_data_again();
     test_refusals();
     free(features[0]);
     free(features[1]);
