@@ -2,6 +2,7 @@
 first thing that is wrong."""
 
 import copy
+import faulthandler
 import os
 import pickle
 import signal
@@ -13,6 +14,7 @@ import numpy as np
 import trainer
 from trainer import _library
 
+faulthandler.dump_traceback_later(100, exit=True)  # what hangs is named
 random = np.random.default_rng(1)
 x = random.uniform(-1, 1, (1000, 2)).astype(np.float32)
 y = (x[:, 0] > x[:, 1]).astype(np.int32)

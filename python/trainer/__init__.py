@@ -23,6 +23,7 @@ import os
 import queue
 import signal
 import threading
+import time
 from collections import namedtuple
 from ctypes import byref, c_bool, c_int, c_uint64, c_void_p
 
@@ -225,14 +226,13 @@ class Training(_Owner):
     def steps(self):
         """Trains, and yields each Step. Whoever breaks off the loop ends the training, which may be some
         hundred steps ahead, or an epoch."""
-        told, end, over = queue.Queue(256), object(), threading.Event()
+        # One whose get() Ctrl-C may break off anywhere: that of queue.Queue may leave its lock behind.
+        told, end, over = queue.SimpleQueue(), object(), threading.Event()
 
         def put(what):
-            while not over.is_set():
-                try:
-                    return told.put(what, timeout=0.05)
-                except queue.Full:
-                    pass
+            while told.qsize() >= 256 and not over.is_set():
+                time.sleep(0.002)
+            told.put(what)
 
         def tell(step):
             put(step)
