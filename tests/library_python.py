@@ -74,7 +74,8 @@ assert (weights["dense1/kernel"] == kept).all(), "the weights of the run before 
 # arrays that do not fit are not taken for others
 ones = np.eye(2, dtype=int)[y]
 wrong("expected one class per example, (1000,)", lambda: trainer.Training(x, ones))
-wrong("not those of an int32", lambda: trainer.Training(x, y.astype(np.int64) << 31))
+wrong("the class 2147483648", lambda: trainer.Training(x, y.astype(np.int64) << 31))
+wrong("the class 2147483646", lambda: trainer.Training(x, y + (2**31 - 2) - y))
 wrong("of which there are some", lambda: trainer.Training(x[:0], y[:0]))
 wrong("of which there are some", lambda: trainer.Training(y, y))
 wrong("expected (x, y)", lambda: trainer.Training(x, y, test=x))
@@ -82,7 +83,8 @@ wrong("without x", lambda: trainer.Training(y=y, test=(x, y)))
 wrong("x without y", lambda: trainer.Training(x))
 wrong("y has 1 numbers per example, expected 2",
       lambda: trainer.Training(x, x, test=(x, x[:, :1]), task="values"))
-wrong("expected as many examples", lambda: trainer.Training(x, y[:10]))
+for few in y[:10], y[:0], 1:
+    wrong("expected as many examples", lambda: trainer.Training(x, few))
 assert trainer.Training(x, y, test=False, **settings).run().updates == 60
 for shape in (3, 0), (50_000_000, 0), (3, 1), (), (5,):
     wrong("expected examples of 2 numbers", lambda: training.predict(np.zeros(shape, np.float32)))

@@ -156,11 +156,15 @@ class Training(_Owner):
             raise ValueError("test is one array, expected (x, y)")
         if np.ndim(x) < 2 or len(x) == 0:
             raise ValueError(f"x is {np.shape(x)}, expected [examples, ...], of which there are some")
+        if y.ndim == 0 or len(y) != len(x):
+            raise ValueError(f"x is {np.shape(x)} and y {y.shape}, expected as many examples")
         if task is None:
             task = "classes" if y.dtype.kind in "iub" else "values"
         if task not in c.TASKS:
             raise ValueError(f"task {task!r}, expected one of {', '.join(c.TASKS)}")
         data = c.Data(task=c.TASKS.index(task), shape=c.Shape.of(np.shape(x)[1:]))
+        if task == "classes" and not 0 <= y.max() < 2**20:
+            raise ValueError(f"y has the class {y.max()}, expected 0 to {2**20 - 1}")
         data.outputs = int(y.max()) + 1 if task == "classes" else int(np.prod(y.shape[1:], dtype=int))
         data.train = self._examples(x, y, data)
         if test is not None:

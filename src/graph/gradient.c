@@ -141,9 +141,11 @@ static node settle(struct walk *walk, node target) {
 /* Whether loss and targets are what they should be; remembers the mistake when not. */
 static bool arguments_are_right(struct graph *g, node loss, const node *targets, int count) {
     if (g->error.code != OK) return false;
-    if (loss < 0 || loss >= g->count || g->nodes[loss].type != TYPE_FLOAT || g->nodes[loss].shape.rank != 0)
-        graph_mistake(g, "gradients: the loss is %s, expected a float32 scalar",
-                      loss < 0 || loss >= g->count ? "no node" : TEXT(&g->nodes[loss].shape));
+    const struct node_info *info = loss >= 0 && loss < g->count ? &g->nodes[loss] : NULL;
+    if (!info) graph_mistake(g, "gradients: the loss is no node, expected a float32 scalar");
+    if (info && (info->type != TYPE_FLOAT || info->shape.rank != 0))
+        graph_mistake(g, "gradients: the loss is %s %s, expected a float32 scalar", type_name(info->type),
+                      TEXT(&info->shape));
     for (int i = 0; i < count; i++)
         if (targets[i] < 0 || targets[i] >= g->count || g->nodes[targets[i]].type != TYPE_FLOAT)
             graph_mistake(g, "gradients: target %d is not a float32 node", i + 1);

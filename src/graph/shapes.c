@@ -50,6 +50,8 @@ int expect_valid(struct graph *g, const struct node_info *n, const struct shape 
 
 int expect_axis(struct graph *g, const struct node_info *n, int rank, int *axis) {
     const int found = *axis;
+    if (rank == 0)
+        return graph_mistake(g, "%s: found a scalar, expected 1 dimension or more", op_name(n->op));
     if (found < -rank || found >= rank)
         return graph_mistake(g, "%s: axis %d of %s, expected %d to %d", op_name(n->op), found,
                              TEXT(operand_shape(g, n, 0)), -rank, rank - 1);

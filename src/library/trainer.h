@@ -366,8 +366,8 @@ int trainer_session_pin(struct trainer_session *session, trainer_node node, cons
                         struct trainer_error *error);
 /* layers: "conv*=cpu:0,dense2=cpu:1": names of layers ("dense1" of "dense1/kernel") or variables, with * for
  * anything, ? for a character and [ab] for one of these; of those that match the last one counts. Replaces
- * what was said before; NULL: nothing. From the next run on, in which a pattern without a variable is an
- * error. */
+ * what was said before; NULL: nothing. From the next run on, in which, on several devices, a pattern without
+ * a variable is an error. */
 int trainer_session_place(struct trainer_session *session, const char *layers, struct trainer_error *error);
 /* How long a device may stay at one node, or wait for a value of another one; at first 60 s. A run in which
  * one takes longer ends with TRAINER_PEER, which names device and node, within little more than twice this.

@@ -184,7 +184,7 @@ static const struct mistake mistakes[] = {
     {"assign: expected a variable, found placeholder", wrong_assign},
     {"dropout: rate 1", wrong_rate},
     {"broadcast_to: [100, 10] does not broadcast to [10]", wrong_broadcast},
-    {"gradients: the loss is [32, 784], expected a float32 scalar", wrong_loss},
+    {"gradients: the loss is float32 [32, 784], expected a float32 scalar", wrong_loss},
     {"gradients: sigmoid_grad lies between a target and the loss and has no gradient", wrong_second_order},
 };
 
