@@ -105,7 +105,10 @@ print("begun", flush=True)
 try:
     ways[sys.argv[1]]()
 except KeyboardInterrupt:
-    print("interrupted", training.result.updates > 0, flush=True)
+    seen = []
+    stopped = training.result.updates
+    training.run(step=lambda s: seen.append(s) or len(seen) < 500)
+    print("interrupted", stopped > 0, len(seen), flush=True)
 try:
     time.sleep(20)
 except KeyboardInterrupt:
@@ -121,7 +124,7 @@ for way in "run", "step", "epoch", "steps":
     time.sleep(0.3) # it comes to the other try
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert said == "interrupted True\n" and out == "and again\n" and err == "", (way, said, out, err)
+    assert said == "interrupted True 500\n" and out == "and again\n" and err == "", (way, said, out, err)
 
 # whoever breaks off ends the training, also when slow; what a callback raises comes out
 slow = trainer.Training(x, y, **{**settings, "epochs": 200})

@@ -84,16 +84,18 @@ class _Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._before = signal.getsignal(signal.SIGINT)
         self._came = None  # what the handler was called with
+        self._runs = threading.Lock()  # around:
+        self._inside = True  # the run may still be stopped; later the next one would be
 
     def _note(self, number, frame):
         self._came = (number, frame)
-        c.library.trainer_training_stop(self._handle)
 
     def _watch(self):
         """Python's own handlers wait for the library to return; the number of a signal does not."""
         while numbers := os.read(self._ends[0], 64):
-            if signal.SIGINT in numbers:
-                c.library.trainer_training_stop(self._handle)
+            with self._runs:
+                if signal.SIGINT in numbers and self._inside:
+                    c.library.trainer_training_stop(self._handle)
             if self._fd >= 0:
                 os.write(self._fd, numbers)
 
@@ -110,6 +112,8 @@ class _Interrupts:
     def __exit__(self, *_):
         if not callable(self._before):
             return
+        with self._runs:
+            self._inside = False
         signal.signal(signal.SIGINT, self._before)
         signal.set_wakeup_fd(self._fd)
         os.close(self._ends[1])
