@@ -4,6 +4,7 @@ beside none.
 
     TRAINER_DATA=... bench/compressors.py [--model alexnet] [--dataset cifar10:take=10000] [--epochs 3]
         [--batch 128] [--optimizer OPTIMIZER] [--seeds 1] [--compressors none,bf16,...]
+        [--schedule=cosine and other options of the parameter server]
 
 A parameter server and two workers on this machine, sync, so that a run repeats bit for bit. Printed for
 each: test accuracy and final cost, the mean over the seeds, the bytes to and from the workers, and
@@ -27,7 +28,7 @@ def all_compressors():
     return re.findall(r"^  ([a-z0-9-]+) ", table, re.M)
 
 
-def run(options, compressor, seed):
+def run(options, more, compressor, seed):
     addresses = [f"127.0.0.1:{port}" for port in free_ports(3)]
     cluster = ["--ps-hosts=" + addresses[0], "--worker-hosts=" + ",".join(addresses[1:])]
     with tempfile.TemporaryDirectory() as folder:
@@ -35,7 +36,7 @@ def run(options, compressor, seed):
         leader = [f"--model={options.model}", f"--dataset={options.dataset}", f"--epochs={options.epochs}",
                   f"--batch={options.batch}", "--strategy=sync", f"--compress={compressor}", f"--seed={seed}",
                   "--out=" + folder, "--replace", "--log-every=0",
-                  *([f"--optimizer={options.optimizer}"] if options.optimizer else [])]
+                  *([f"--optimizer={options.optimizer}"] if options.optimizer else []), *more]
         commands = [[*common, "--job=ps", "--task=0", *leader]]
         commands += [[*common, "--job=worker", f"--task={task}", "--devices=cpu:0"] for task in range(2)]
         processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -59,13 +60,13 @@ def main():
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--compressors",
                         help="with commas between them, and settings where wanted: top-k:share=0.1")
-    options = parser.parse_args()
+    options, more = parser.parse_known_args()
     names = (options.compressors.split(",") if options.compressors else ["none"] +
              [n for n in all_compressors() if n != "none"])
     print("| `--compress=` | MB to and from the workers | test accuracy | final cost | seconds "
           "|\n|---|---|---|---|---|")
     for name in names:
-        runs = [run(options, name, seed) for seed in range(1, options.seeds + 1)]
+        runs = [run(options, more, name, seed) for seed in range(1, options.seeds + 1)]
         mean = lambda key: statistics.mean(r[key] for r in runs)
         sent = statistics.mean(r["wire_sent"] + r["wire_received"] for r in runs) / 1e6
         print(f"| `{name}` | {sent:,.1f} | {100 * mean('test_accuracy'):.1f} % | {mean('final_cost'):.3f} | "
