@@ -179,23 +179,21 @@ static void test_what_is_handed_over(void) {
     const struct trainer_initial other = {(enum trainer_initial_kind)9, 0, NULL},
                                  nan = {TRAINER_NORMAL, NAN, NULL};
     const struct trainer_windows windows = {{2, 2}, {1, 1}, (enum trainer_padding)5};
-    const char *const words[] = {
-        "placeholder: the type: found 7, expected 0 to 2",
-        "cast: the type: found -1, expected 0 to 2",
-        "the first weights: found 9, expected 0 to 4",
-        "the first weights: found the number nan",
-        "the padding: found 5, expected 0 to 1",
-        "found no name",
-        "found no compute",
-        "the gradient of operand 1 is node -2, expected one of the graph",
-        "the gradient of operand 1 is node 500, expected one of the graph",
-        "enqueue: found no queue",
-        "dequeue: found no queue",
-        "while: found no condition",
-        "cond: found one branch",
-        "found a name of 64 characters, \"qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq...\", "
-        "expected 1 to 63",
-        "found a name of 257 characters"};
+    const char *const words[] = {"placeholder: the type: found 7, expected 0 to 2",
+                                 "cast: the type: found -1, expected 0 to 2",
+                                 "the first weights: found 9, expected 0 to 4",
+                                 "the first weights: found the number nan",
+                                 "the padding: found 5, expected 0 to 1",
+                                 "found no name",
+                                 "found no compute",
+                                 "the gradient of operand 1 is node -2, expected one of the graph",
+                                 "the gradient of operand 1 is node 500, expected one of the graph",
+                                 "enqueue: found no queue",
+                                 "dequeue: found no queue",
+                                 "while: found no condition",
+                                 "cond: found one branch",
+                                 "found a name of 64 characters, \"qqqqqqqq",
+                                 "found a name of 257 characters"};
     for (int i = 0; i < (int)(sizeof words / sizeof *words); i++) {
         struct trainer_graph *g = open_graph();
         const trainer_node x = trainer_placeholder(g, "x", TRAINER_FLOAT, TRAINER_SHAPE(3, 4)),
