@@ -29,7 +29,7 @@ if "$python" -m pip install --quiet --no-build-isolation --no-index --no-deps --
     --target=site ./source >out 2>&1; then
     (
         cd elsewhere && TRAINER_LIBRARY=$BUILD/library/libtrainer.so PYTHONPATH=$scratch/site "$python" \
-            "$tests/library_python.py"
+            "$tests/library_python.py" short
     ) >out 2>&1 ||
         fail "installed: $(cat out)"
     found=$(TRAINER_LIBRARY=$BUILD/library/libtrainer.so PYTHONPATH=$scratch/site "$python" -c \
