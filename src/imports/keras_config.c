@@ -203,7 +203,7 @@ static bool is_model(const char *class_name) {
     return false;
 }
 
-/* A model that is a layer: what it gives is what its last layer does. */
+/* A model that is a layer. */
 static int read_inner(const struct reading *outer, struct keras_part *part, const struct json_value *layer,
                       int number) {
     struct keras_network *network = outer->network;
@@ -224,6 +224,8 @@ static int read_inner(const struct reading *outer, struct keras_part *part, cons
     const int code = read_model(&inner, layer, &end);
     memory_free(inner.given);
     RETURN_IF(code);
+    if (end.inputs != 1)
+        return keras_wrong(network, part->name, outer->error, "found %d outputs, expected 1", end.inputs);
     part->value = end.input[0];
     part->value_rank = end.rank;
     return OK;
@@ -283,7 +285,7 @@ static const struct json_value *layers_of(const struct reading *reading, const s
     return layers && layers->kind == JSON_ARRAY ? layers : NULL;
 }
 
-/* The layers of a model. *end: what it gives, as its only input. */
+/* The layers of a model. *end: what it gives, as its inputs. */
 static int read_model(struct reading *reading, const struct json_value *object, struct keras_part *end) {
     const struct json_value *layers = layers_of(reading, object),
                             *outputs = member(reading, member(reading, object, "config"), "output_layers");

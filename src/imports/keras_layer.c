@@ -296,15 +296,19 @@ static void add_name(char *names, size_t bytes, const char *name) {
 
 /* Pixels from 0 to 255 become what they are here: from 0 to 1. */
 static int leave_scale(struct keras_network *network, struct keras_part *part, struct error *error) {
-    double scale = 0.0, offset = 0.0;
-    has_number(network, part, "scale", &scale);
-    const bool moves = has_number(network, part, "offset", &offset);
-    if (part->input[0] != LAYER_INPUT || fabs(255.0 * scale - 1.0) > 1e-6 || moves)
+    const struct json_value *offset = json_member(&network->json, part->config, "offset");
+    char by[VALUE_BYTES] = "nothing", and[VALUE_BYTES] = "0";
+    double scale = 0.0;
+    const bool scales = has_number(network, part, "scale", &scale) && fabs(255.0 * scale - 1.0) <= 1e-6;
+    const struct json_value *said = json_member(&network->json, part->config, "scale");
+    if (said) value_text(&network->json, said, by);
+    if (offset) value_text(&network->json, offset, and);
+    if (part->input[0] != LAYER_INPUT || network->of_input[0] || !scales || strcmp(and, "0") != 0)
         return keras_wrong(
             network, part->name, error,
-            "found Rescaling by %g and %g, expected 1/255 and 0, of the input: pixels are from "
-            "0 to 1 here",
-            scale, offset);
+            "found Rescaling by %.40s and %.40s, expected 1/255 and 0, once, of the input: pixels "
+            "are from 0 to 1 here",
+            by, and);
     add_name(network->of_input, sizeof network->of_input, part->name);
     return OK;
 }

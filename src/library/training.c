@@ -71,7 +71,6 @@ static int run(struct trainer_training *training, struct choice *own, struct run
                                         .output = &library_output,
                                         .self = training,
                                         .stop = &training->stop};
-    struct typed typed = training->typed;
     if (training->own_data && training->typed.given.dataset)
         return error_set(error, ERROR_USAGE, "dataset: found data of the program too, expected one of them");
     if (training->own_strategy && training->typed.given.strategy)
@@ -84,10 +83,13 @@ static int run(struct trainer_training *training, struct choice *own, struct run
     library_choose_data(training, &own[OWN_DATA]);
     if (training->own_strategy) library_choose_strategy(training, &own[OWN_STRATEGY]);
     learnt_forget(&training->learnt);
-    if (training->wrote[0] && strcmp(training->wrote, typed.value.out) == 0) typed.value.replace = true;
-    const int code = run_train_embedded(&typed, &embedding, result, error);
+    struct config *config = &training->typed.value;
+    const bool replaces = config->replace;
+    if (training->wrote[0] && strcmp(training->wrote, config->out) == 0) config->replace = true;
+    const int code = run_train_embedded(&training->typed, &embedding, result, error);
+    config->replace = replaces;
     if (code == OK || code == ERROR_INTERRUPTED)
-        snprintf(training->wrote, sizeof training->wrote, "%s", typed.value.out);
+        snprintf(training->wrote, sizeof training->wrote, "%s", config->out);
     return code;
 }
 

@@ -84,7 +84,7 @@ static void test_seeds(void) {
     CHECK(step_time_of(&one, 0, 1) != step_time_of(&two, 0, 1), "another seed takes the same time");
     CHECK(step_time_of(&one, 0, 1) != step_time_of(&one, 1, 1), "another worker takes the same time");
     CHECK(step_time_of(&one, 0, 1) != step_time_of(&one, 0, 2), "another step takes the same time");
-    CHECK(step_time_of(&even, 5, 9) == 0.25, "without a spread a step takes %g", step_time_of(&even, 5, 9));
+    CHECK(step_time_of(&even, 5, 9) == 0.25, "with equal times, a step takes %g", step_time_of(&even, 5, 9));
 }
 
 int main(void) {

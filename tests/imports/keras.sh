@@ -123,6 +123,14 @@ functional 'layer in2: found another input, expected one in all' '[[["r", 0, 0, 
 functional 'layer far: found the input a, expected an earlier layer' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' \
     "$(inner Functional inner "$(input '8, 8, 1')" "$(layer ReLU far '' '[[["a", 0, 0, {}]]]')" \
         '[[["a", 0, 0, {}]]]')"
+two() { # outputs
+    inner Functional inner "$(input '8, 8, 1')" "$(layer ReLU p '' '[[["in", 0, 0, {}]]]')" '[[["a", 0, 0, {}]]]' |
+        sed "s/\"name\": \"inner\"/&, \"output_layers\": [$1]/"
+}
+for outputs in '0 ' '2 ["p", 0, 0], ["in", 0, 0]'; do
+    functional "layer inner: found ${outputs%% *} outputs, expected 1" \
+        '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' "$(two "${outputs#* }")"
+done
 deep=$flat
 for depth in {1..9}; do deep=$(inner Sequential "m$depth" "$deep" ''); done
 says 'layer m1: found more than 1000 models in all or 8 within each other' "$deep"
@@ -180,11 +188,17 @@ model net.json Sequential "$(input)" "$flips" "$(layer Rescaling scaled '"scale"
 run 0 $small --model=keras:file=net.json --epochs=1 --out=left
 grep -Fq '"model": "layers:input 8x8x1; c = conv 4 3x3; flatten; out = dense 10 softmax"' left/summary.json ||
     fail "left out: $(grep '"model"' left/summary.json)"
-scaled='found Rescaling by 0\.00784314 and -1, expected 1/255 and 0, of the input: pixels are from 0 to 1 here'
+scaled='found Rescaling by 0\.00784313725490196[0-9]* and -1, expected 1/255 and 0, once, of the input: '\
+'pixels are from 0 to 1 here'
 says "layer r: $scaled" "$(layer Rescaling r '"scale": 0.00784313725490196, "offset": -1')"
-says 'layer r: found Rescaling by 0\.00392157 and 0, expected 1/255 and 0, of the input: .*' \
+says 'layer r: found Rescaling by 0\.003921568[0-9]* and 0, expected 1/255 and 0, once, of the input: .*' \
     "$(layer Conv2D c "$kernel")" "$(layer Rescaling r '"scale": 0.00392156862745098')"
-says 'layer r: found Rescaling by 0 and 0, .*' "$(layer Rescaling r '"scale": [1, 2]')"
+says 'layer r: found Rescaling by 0\.25 and 0, .*' "$(layer Rescaling r '"scale": 0.25, "offset": 0')"
+says 'layer r: found Rescaling by 1x2 and 0, .*' "$(layer Rescaling r '"scale": [1, 2]')"
+pixels='"scale": 0.00392156862745098'
+says 'layer r: found Rescaling by .* and 0\.5x0, .*' "$(layer Rescaling r "$pixels"', "offset": [0.5, 0]')"
+says 'layer r: found Rescaling by .* and 0, .*, once, .*' "$(layer Rescaling s "$pixels")" \
+    "$(layer Rescaling r "$pixels")"
 
 of_inner 1 3.15.0
 refused 3 'net\.json: layer gap: found what layer base gives when it is used again, expected layers used once' \
