@@ -3,7 +3,10 @@
 #ifndef TRAINER_TESTS_CHECK_H
 #define TRAINER_TESTS_CHECK_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int check_failures, check_count;
 
@@ -21,6 +24,18 @@ static int check_failures, check_count;
 static inline int check_end(void) {
     if (check_count == 0) fprintf(stderr, "no check was made\n");
     return check_failures != 0 || check_count == 0;
+}
+
+/* A number of the environment. */
+static inline uint64_t number_of(const char *name, uint64_t otherwise) {
+    const char *text = getenv(name);
+    return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* EVERY=N: one case in N, as .ci/run has it under sanitizers: they look at what is done, which is the same in
+ * all. */
+static inline bool is_chosen(uint64_t number) {
+    return number % number_of("EVERY", 1) == 0;
 }
 
 #endif

@@ -220,18 +220,6 @@ static inline struct process *come_again(struct simulated_cluster *all, int work
     return process;
 }
 
-/* A number of the environment. */
-static inline uint64_t number_of(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
-}
-
-/* EVERY=N: one case in N, as .ci/run has it under sanitizers: they look at what is done, which is the same in
- * all. */
-static inline bool is_chosen(uint64_t number) {
-    return number % number_of("EVERY", 1) == 0;
-}
-
 /* Where late gradients are dropped, or counted, all are at one server. */
 static inline int most_servers(const struct traits *traits) {
     return traits->drops || traits->joint ? 1 : 3;

@@ -70,7 +70,7 @@ format_check() {
 # terminal, tools.
 apart="project/zlib_header project/install project/install_missing project/demo project/floors \
     project/stranger project/standin_headers project/cuda project/cuda_search cuda/registers \
-    project/documents project/mutate library/symbols library/python formats/safetensors exports/clients \
+    project/documents project/mutate library/symbols library/python formats/safetensors exports/clients exports/names \
     imports/clients imports/onnx_clients imports/optimizer_clients datasets/npz_numpy datasets/elsewhere \
     outputs/tensorboard_reader outputs/terminal commands/help commands/completions"
 

@@ -14,7 +14,7 @@ enum {
     CLASSES = 10,
     COUNT = 5 * EVALUATE_BATCH + 17,
     DEVICES = 3,
-    TIMES = 20
+    TIMES = 8
 };
 
 static uint8_t images[COUNT * PIXELS];
