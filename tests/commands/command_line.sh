@@ -144,6 +144,7 @@ instead() { # what is typed...
     words=$(sed -n 's/^trainer: .*\(unknown\|no cluster\).*; did you mean \(--[^ ]*\)?.*/\2/p' "$scratch/err")
     [ -n "$words" ] || { fail "$*: nothing is proposed: $(cat "$scratch/err")"; return; }
     [[ $words != *alexnet* ]] || return 0 # not for four measurements
+    [[ $words != *tensorboard* ]] || grep -q -e -DTRAINER_PROTOBUF=1 "$BUILD/flags" || return 0
     "$TRAINER" "$words" --quiet --replace --dataset=iris --out="$scratch/instead" \
         >"$scratch/out" 2>"$scratch/err" || fail "$words, proposed for $*: $(cat "$scratch/err")"
 }

@@ -64,7 +64,7 @@ static void refused(const struct place *place, const char *folder, const char *s
 }
 
 /* Which picture stands at a place of a part; -1: none of ours, or of more than one colour. */
-static int number_of(const struct examples *examples, int at) {
+static int picture_of(const struct examples *examples, int at) {
     const uint8_t *bytes = examples->bytes + (size_t)at * BYTES;
     for (int i = 3; i < BYTES; i++)
         if (bytes[i] != bytes[i % 3]) return -1;
@@ -101,8 +101,8 @@ static void check_part(const struct examples *examples, int seed, int first, int
     CHECK(examples->count == count, "%s: %d examples", what, examples->count);
     for (int i = 0; i < count && examples->count == count; i++) {
         const int expected = shuffled(seed, first + i);
-        CHECK(number_of(examples, i) == expected && examples->labels[i] == labels[expected],
-              "%s: number %d is picture %d of class %d, expected %d", what, i, number_of(examples, i),
+        CHECK(picture_of(examples, i) == expected && examples->labels[i] == labels[expected],
+              "%s: number %d is picture %d of class %d, expected %d", what, i, picture_of(examples, i),
               examples->labels[i], expected);
     }
 }
@@ -150,8 +150,8 @@ static void check_parts(const struct place *place) {
     CHECK(open_set(&dataset, place, "parts", "size=4x4", &error) == OK, "%s", error.words);
     if (error.code == OK) {
         check_part(&dataset.train, 1, 0, PICTURES, "training in a folder");
-        CHECK(dataset.test.count == 2 && number_of(&dataset.test, 0) == 50 &&
-                  number_of(&dataset.test, 1) == 51 && dataset.test.labels[0] == 2 &&
+        CHECK(dataset.test.count == 2 && picture_of(&dataset.test, 0) == 50 &&
+                  picture_of(&dataset.test, 1) == 51 && dataset.test.labels[0] == 2 &&
                   dataset.test.labels[1] == 2,
               "%d tests", dataset.test.count);
     }
@@ -264,12 +264,12 @@ static void check_damaged(const struct place *place) {
               dataset.test.count);
         static const int left[] = {0, 1, 3, 4, 5, 6}, tests[] = {9, 11};
         for (int i = 0; error.code == OK && i < 6; i++)
-            CHECK(number_of(&dataset.train, i) == shuffled(1, left[i]) &&
+            CHECK(picture_of(&dataset.train, i) == shuffled(1, left[i]) &&
                       dataset.train.labels[i] == labels[shuffled(1, left[i])],
-                  "left: number %d is %d", i, number_of(&dataset.train, i));
+                  "left: number %d is %d", i, picture_of(&dataset.train, i));
         for (int i = 0; error.code == OK && i < 2; i++)
-            CHECK(number_of(&dataset.test, i) == shuffled(1, tests[i]), "left: test %d is %d", i,
-                  number_of(&dataset.test, i));
+            CHECK(picture_of(&dataset.test, i) == shuffled(1, tests[i]), "left: test %d is %d", i,
+                  picture_of(&dataset.test, i));
         CHECK(strncmp(dataset.notice, "3 damaged pictures left out, the first is ", 42) == 0 &&
                   strstr(dataset.notice, words),
               "notice: %s", dataset.notice);

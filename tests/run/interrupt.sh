@@ -196,8 +196,9 @@ stuck() { # the file that is kept by then, exit code, command...
     python3 stuck.py "$1" "$2" $heeding "$TRAINER" "${@:3}" >look.out 2>&1 ||
         fail "nobody reads ${*:3}: $(cat look.out)"
 }
+# The thread sanitizer keeps a signal back while the C library writes.
 # shellcheck disable=SC2086
-{
+grep -q -e -fsanitize=thread "$BUILD/flags" || {
     stuck compared/bench.csv 130 bench $tables --strategies=sync --repeats=1 --out=compared
     stuck swept/sweep.csv 130 sweep $tables --vary=batch=8,16 --out=swept
     stuck several/ensemble.csv 130 ensemble $tables --members=2 --out=several
