@@ -317,6 +317,7 @@ static void settle_pause(struct training *training) {
         if (atomic_load(&worker->pauses) != training->segments) continue; /* it was lost */
         const double waited_s = training->pause_began_s - worker->accounted_s;
         worker->totals.wait_s += waited_s;
+        worker->totals.rest_s += waited_s;
         worker->accounted_s = training->pause_began_s;
         note_wait(roster, w, "the end of the epoch", w == last ? -1 : last, waited_s);
     }

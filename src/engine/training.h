@@ -99,6 +99,8 @@ struct worker_totals {
     float first_loss, last_loss;
     double input_s, pull_s, compute_s, push_s,
         wait_s; /* together: the time of training, as long as it takes part */
+    double
+        rest_s; /* of wait_s: where an epoch or a part of it begins and ends, which no row of the log has */
 };
 
 struct worker;

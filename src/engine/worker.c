@@ -363,6 +363,7 @@ static void account_for_waking(struct worker *worker) {
     struct training *training = worker->training;
     const double now = world_now(training->settings.world), waited_s = now - training->went_s;
     worker->totals.wait_s += waited_s;
+    worker->totals.rest_s += waited_s;
     worker->accounted_s = now;
     note_wait(training->settings.roster, worker->index, "the start of the epoch", -1, waited_s);
 }
@@ -370,6 +371,7 @@ static void account_for_waking(struct worker *worker) {
 static void account_for_resting(struct worker *worker, double waited_s) {
     const double now = world_now(worker->training->settings.world);
     worker->totals.wait_s += waited_s;
+    worker->totals.rest_s += waited_s;
     worker->totals.pull_s += fmax(now - worker->accounted_s - waited_s, 0.0);
     worker->accounted_s = now;
 }

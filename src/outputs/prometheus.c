@@ -14,7 +14,7 @@ static const double every_s = 1.0;
 /* What a worker has done in this part of the run. */
 struct counted {
     long steps; /* earlier parts included */
-    double examples, input_s, pull_s, compute_s, push_s, wait_s, staleness;
+    double examples, input_s, pull_s, compute_s, push_s, wait_s, rest_s, staleness;
     long rows, staleness_max, dropped, update;
     float loss;
     bool lost;
@@ -107,7 +107,7 @@ static void write_times(FILE *file, const struct metrics *metrics) {
     for (int w = 0; w < metrics->scene->workers; w++) {
         const struct counted *worker = &metrics->worker[w];
         const double seconds[] = {worker->input_s, worker->pull_s, worker->compute_s, worker->push_s,
-                                  worker->wait_s};
+                                  worker->wait_s + worker->rest_s};
         for (size_t p = 0; p < sizeof phases / sizeof *phases; p++) {
             char labels[LABEL_BYTES];
             struct text text = text_into(labels, sizeof labels);
@@ -233,6 +233,8 @@ static int epoch(void *self, const struct output_epoch *epoch, struct error *err
     struct metrics *metrics = self;
     metrics->row = *epoch->row;
     metrics->now_s = epoch->row->time_s;
+    for (int w = 0; epoch->rest_s && w < metrics->scene->workers; w++)
+        metrics->worker[w].rest_s = epoch->rest_s[w];
     return metrics->now_s - metrics->written_s < every_s ? OK : write(metrics, error);
 }
 

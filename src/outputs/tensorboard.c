@@ -163,8 +163,11 @@ static int write_epoch(struct tensorboard *self, const struct output_epoch *epoc
     metric_name("epoch/validation", row->metric, validation_tag);
     for (int w = 0; w < self->count; w++) {
         const struct steps_sum *of = &self->workers[w].epoch;
-        all.ms += of->ms;
-        all.wait_ms += of->wait_ms;
+        const double rest_s = epoch->rest_s ? epoch->rest_s[w] : 0.0;
+        const double rest_ms = 1e3 * (rest_s - self->workers[w].rest_s);
+        self->workers[w].rest_s = rest_s;
+        all.ms += of->ms + rest_ms;
+        all.wait_ms += of->wait_ms + rest_ms;
         all.rows += of->rows;
         all.dropped += of->dropped;
         staleness_merge(&all.staleness, &of->staleness);

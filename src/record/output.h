@@ -41,6 +41,8 @@ struct output_epoch {
     double seconds;       /* of training, of this epoch */
     double passed_s;      /* since the last epoch was told, or since training began; tests included */
     double left_s;        /* until the run is over, if it goes on like this; NAN: not known */
+    const double *rest_s; /* [workers] waits in this part of the run that no row has: where epochs begin and
+                             end. NULL: not known */
     const float *weights; /* [layout floats] those that were tested */
     /* [layout floats] of the loss with these weights, on the first batch of the training part; NULL: nobody
      * wants it, or it cannot be had. */

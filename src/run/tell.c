@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../base/memory.h"
 #include "../record/epoch_line.h"
 #include "open.h"
 
@@ -65,12 +66,17 @@ static void sum_tallies(struct run *run) {
 
 void run_tell_epoch(struct run *run, const struct epoch_row *row, double seconds, long long examples) {
     float *weights = store_tested(&run->store);
+    struct error ignored = {0};
+    double *rest_s = NULL;
     sum_tallies(run);
+    if (memory_array(&rest_s, (size_t)run->workers, "what is told of the workers", &ignored) == OK)
+        for (int w = 0; w < run->workers; w++) rest_s[w] = training_totals(&run->training, w)->rest_s;
     const double now = world_now(run->world);
     const struct output_epoch epoch = {.row = row,
                                        .seconds = seconds,
                                        .passed_s = now - run->told_s,
                                        .left_s = seconds_left(run, examples),
+                                       .rest_s = rest_s,
                                        .weights = weights,
                                        .gradient = gradient_at(run, weights, row->epoch),
                                        .shards = run->tallies,
@@ -78,6 +84,7 @@ void run_tell_epoch(struct run *run, const struct epoch_row *row, double seconds
                                        .lost_updates = store_lost_updates(&run->store)};
     run->told_s = now;
     telling_epoch(&run->telling, &epoch);
+    memory_free(rest_s);
 }
 
 void run_tell_event(struct run *run, enum output_event_kind kind, int worker, const char *words) {

@@ -23,6 +23,7 @@ struct watched { /* a worker */
     struct events events;
     struct steps_sum point, epoch; /* since the last point; in this epoch */
     double time_s;                 /* of the last point */
+    double rest_s;                 /* waits so far that no row has */
     long step, last_step;          /* of the last point; of the last row */
 };
 

@@ -64,7 +64,8 @@ for w, worker in enumerate(summary["per_worker"]):
     same("up", ("worker_up", str(w), None), 0 if worker["lost"] else 1)
     if part == "all":
         same("examples", ("worker_examples_total", str(w), None), worker["examples"])
-        for phase in "input", "pull", "compute", "push", "wait":
+        same("wait", ("worker_seconds_total", str(w), "wait"), worker["wait_s"], 1e-5) # ends of epochs, too
+        for phase in "input", "pull", "compute", "push":
             same(phase, ("worker_seconds_total", str(w), phase),
                  sum(float(row[phase + "_ms"]) for row in own) / 1e3, 1e-4)
         same("staleness", ("worker_staleness_mean", str(w), None),
