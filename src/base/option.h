@@ -25,14 +25,15 @@ enum option_type {
 
 /* What else a row says. */
 enum option_flag {
-    OPTION_SAVED = 1,   /* kept in a checkpoint */
-    OPTION_AGREED = 2,  /* the same in all processes of a cluster */
-    OPTION_SHOWN = 4,   /* in a run's first lines and summary */
-    OPTION_AUTO = 8,    /* "auto" is understood: as if nothing had been given */
-    OPTION_RARE = 16,   /* few need it: in the help of all options only */
-    OPTION_RECIPE = 32, /* a model may say what it trains well with */
-    OPTION_ASIDE = 64,  /* of a data set: changes no example */
-    OPTION_LIST = 128,  /* of a plug-in: "a,b" up to the next key=value, without quotes */
+    OPTION_SAVED = 1,     /* kept in a checkpoint */
+    OPTION_AGREED = 2,    /* the same in all processes of a cluster */
+    OPTION_SHOWN = 4,     /* in a run's first lines and summary */
+    OPTION_AUTO = 8,      /* "auto" is understood: as if nothing had been given */
+    OPTION_RARE = 16,     /* few need it: in the help of all options only */
+    OPTION_RECIPE = 32,   /* a model may say what it trains well with */
+    OPTION_ASIDE = 64,    /* of a data set: changes no example */
+    OPTION_LIST = 128,    /* of a plug-in: "a,b" up to the next key=value, without quotes */
+    OPTION_RESUMED = 256, /* kept in a checkpoint for a run that goes on, but not with its model */
 };
 /* The value of an OPTION_SIZES. */
 enum { SIZES_MOST = 8 };

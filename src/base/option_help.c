@@ -1,6 +1,7 @@
 /* Options shown: as help, in two columns, and as the text that sets them. */
 #include "option.h"
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,9 +39,9 @@ void option_text(const struct option *row, const void *settings, char *out, size
     case OPTION_TEXT:
         snprintf(out, bytes, "%.*s", (int)row->bytes, field);
         return;
-    case OPTION_REAL: /* the fewest digits that read back the same */
+    case OPTION_REAL: /* the fewest digits that read back the same; 60 is no 6e+01 */
         memcpy(&real, field, sizeof real);
-        for (int digits = 1; digits <= 17; digits++) {
+        for (int digits = fabs(real) < 1e6 && real == trunc(real) ? 6 : 1; digits <= 17; digits++) {
             snprintf(out, bytes, "%.*g", digits, real);
             const double back = strtod(out, NULL);
             if (memcmp(&back, &real, sizeof real) == 0) return;

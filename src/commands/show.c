@@ -40,7 +40,7 @@ static const struct option rows[] = {
     OPTION_ROW(INT, "count", struct show_settings, count, .fallback = "0", .least = 0, .most = 2000,
                .unit = "pictures",
                .help = "at most so many on a sheet (0: some dozens, and three rows in the terminal)"),
-    OPTION_ROW(LONG, "seed", struct show_settings, seed, .fallback = "1", .least = 1, .most = 4294967295.0,
+    OPTION_ROW(LONG, "seed", struct show_settings, seed, .fallback = "1", .least = 1, .most = SEED_MOST,
                .help = "show the examples that a training with this seed begins with"),
     OPTION_ROW(INT, "epoch", struct show_settings, epoch, .fallback = "1", .least = 1, .most = 2000000,
                .help = "the same for a later epoch of it"),

@@ -1,6 +1,8 @@
 /* The rows, and what is made of them. See config.h and options.def. */
 #include "config.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
     { .type = kind, .group = GROUP, .offset = offsetof(struct where), __VA_ARGS__ }
 
 #define SAVED OPTION_SAVED
+#define RESUMED OPTION_RESUMED
 #define AGREED OPTION_AGREED
 #define SHOWN OPTION_SHOWN
 #define RECIPE OPTION_RECIPE
@@ -83,8 +86,12 @@ int config_settle(struct config *config, const struct typed *typed, const struct
         bool given;
         memcpy(&given, (const char *)typed + run_options[i].given, sizeof given);
         const char *text = given || !(row->flags & flag) ? NULL : source->text(source->self, row->name);
+        char now[CONFIG_VALUE_BYTES];
         struct error why = {0};
-        if (text && option_set(config_options, config, source->name, row->name, text, &why) != OK)
+        if (!text) continue;
+        option_text(row, config, now, sizeof now); /* a number that is not set, an option of another build */
+        if (strcmp(text, now) != 0 &&
+            option_set(config_options, config, source->name, row->name, text, &why) != OK)
             return error_set(error, code, "%s", why.words);
     }
     return OK;
@@ -141,6 +148,10 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
     option_defaults(config_options, &unusual.usual);
     config_each(config, flag, add_unusual, &unusual);
     return out;
+}
+
+float config_clip(const struct config *config) {
+    return config->clip > 0.0 ? fmaxf((float)config->clip, FLT_MIN) : 0.0f;
 }
 
 int config_choose_batch(struct config *config, const struct typed *typed, struct error *error) {

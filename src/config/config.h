@@ -13,6 +13,7 @@
 #include "../device/device.h"
 
 enum { CLUSTER_TASKS = 1024 }; /* of a job, at most */
+#define SEED_MOST 4294967295
 enum { PREFETCH_AUTO = OPTION_AUTOMATIC };
 
 /* What the choices of their names mean; those of shard-by, links and data-sharding are in the headers that
@@ -76,6 +77,9 @@ enum { CONFIG_VALUE_BYTES = PLUGIN_TEXT_BYTES }; /* of such a value, at most */
  * named in `without`, "model,dataset". Returns out[bytes]. */
 const char *config_unusual(const struct config *config, int flag, const char *without, char *out,
                            size_t bytes);
+
+/* --clip in the numbers that gradients have: one that is too small for them is the smallest; 0: none. */
+float config_clip(const struct config *config);
 
 /* Whether at most one of --batch and --batch-total was typed; the one that was typed counts, whatever the
  * settled config has of the other. Errors: ERROR_USAGE. */

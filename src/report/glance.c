@@ -107,12 +107,7 @@ static void write_interrupted(struct html *html, const struct facts *facts) {
     if (!facts->summary.interrupted) return;
     html_put(html, "<p class=\"note\">");
     html_say(html, "The run was interrupted after %s epochs. ", epochs_text(facts, epochs));
-    text_add(&text, "trainer --resume=");
-    command_word(&text, facts->folder);
-    if (simulated_as(facts)[0]) {
-        text_add(&text, " --simulate=");
-        command_word(&text, simulated_as(facts));
-    }
+    command_resume(&text, facts);
     html_element(html, "code", "%s", command);
     html_put(html, " continues it.</p>\n");
 }

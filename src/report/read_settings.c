@@ -45,9 +45,12 @@ static int take_row(struct facts *facts, const struct option *row, const struct 
     char key[64];
     const struct json_value *value = NULL;
     key_of_name(key, sizeof key, row->name);
+    for (size_t i = 0; facts->has_summary && i < sizeof others / sizeof *others; i++)
+        if (strcmp(row->name, others[i]) == 0) return OK; /* as it turned out, below */
     if (facts->has_summary && (row->flags & OPTION_SHOWN))
         value = json_member(&facts->json, facts->json.values, key);
-    if (!value && texts && (row->flags & OPTION_SAVED)) value = json_member(json, texts, row->name);
+    if (!value && texts && (row->flags & (OPTION_SAVED | OPTION_RESUMED)))
+        value = json_member(json, texts, row->name);
     return value ? set(facts, row->name, value, error) : OK;
 }
 

@@ -34,8 +34,10 @@ void write_value(struct html *html, const char *value) {
 /* 0 of these is no number of anything. */
 static bool is_unset(const struct setting *setting) {
     if (strcmp(setting->name, "simulate") == 0) return setting->value[0] == '\0';
+    if (strcmp(setting->name, "target-accuracy") == 0) return strcmp(setting->value, "nan") == 0;
     return strcmp(setting->value, "0") == 0 &&
-           (strcmp(setting->name, "batch-total") == 0 || strcmp(setting->name, "group") == 0);
+           (strcmp(setting->name, "batch-total") == 0 || strcmp(setting->name, "group") == 0 ||
+            strcmp(setting->name, "deterministic") == 0);
 }
 
 void write_settings(struct html *html, const struct facts *facts) {
@@ -131,21 +133,23 @@ static void add_rows(struct text *out, const struct facts *facts, const struct c
         const char *value = value_of(facts, row->name, number);
         char strategies[CONFIG_VALUE_BYTES];
         if (strcmp(row->name, "strategy") == 0) value = strategies_of(facts, value, strategies);
-        if (!value || !(row->flags & (OPTION_SAVED | OPTION_SHOWN))) continue;
+        if (!value || !(row->flags & (OPTION_SAVED | OPTION_RESUMED | OPTION_SHOWN))) continue;
         option_text(row, usual, expected, sizeof expected);
         const bool is_model = strcmp(row->name, "model") == 0;
         if (value[0] && (is_model || !is_same(value, expected))) add_option(out, row->name, value);
     }
 }
 
-/* They are written down as they were typed, with blanks between them. */
-static void add_faults(struct text *out, const char *faults) {
+/* They are written down as they were typed, with blanks between them: those that begin so. */
+static void add_faults(struct text *out, const char *faults, const char *begin) {
     char word[PATH_BYTES];
     while (faults && *faults) {
         const size_t length = strcspn(faults, " ");
         snprintf(word, sizeof word, "%.*s", (int)length, faults);
-        if (length > 0) text_add(out, " ");
-        if (length > 0) command_word(out, word);
+        if (length > 0 && strncmp(word, begin, strlen(begin)) == 0) {
+            text_add(out, " ");
+            command_word(out, word);
+        }
         faults += length + (faults[length] == ' ');
     }
 }
@@ -156,7 +160,18 @@ static void add_machine(struct text *out, const struct facts *facts, const char 
         const char *value = facts_setting(facts, *names);
         if (value && value[0] && strcmp(value, "0") != 0) add_option(out, *names, value);
     }
-    add_faults(out, facts->summary.faults);
+    add_faults(out, facts->summary.faults, "");
+}
+
+void command_resume(struct text *out, const struct facts *facts) {
+    const char *simulated = facts_setting(facts, "simulate"), *devices = facts_setting(facts, "devices");
+    text_add(out, "trainer --resume=");
+    command_word(out, facts->folder);
+    if (simulated && simulated[0]) {
+        add_option(out, "simulate", simulated);
+        if (devices) add_option(out, "devices", devices);
+    }
+    add_faults(out, facts->summary.faults, "--slow=");
 }
 
 /* Each option is kept in one line where it fits. */
@@ -245,8 +260,8 @@ static void write_cluster_note(struct html *html, const struct facts *facts) {
 }
 
 int write_command(struct html *html, const struct facts *facts, struct error *error) {
-    static const char *const machine[] = {"devices", "threads", "shards", NULL};
-    static const char *const of_cluster[] = {"shards", NULL};
+    static const char *const machine[] = {"devices", "threads", NULL};
+    static const char *const of_cluster[] = {NULL};
     char settings[COMMAND_BYTES], cluster[TITLE_BYTES];
     struct text text = text_into(settings, sizeof settings);
     struct config *usual = NULL;
@@ -273,11 +288,10 @@ void write_command_note(struct html *html, const struct facts *facts) {
     if (facts->has_summary) html_say(html, "Made by %s", summary->program);
     if (facts->has_summary && summary->machine[0]) html_say(html, " on %s", summary->machine);
     if (facts->has_summary) html_put(html, ". ");
-    html_put(
-        html,
-        "Some options, such as <code>--data-dir</code>, <code>--weights</code>, "
-        "<code>--stop-after</code>, <code>--slots</code> and <code>--on-loss</code>, are not recorded and "
-        "must be added by hand. ");
+    html_put(html,
+             "Some options, such as <code>--data-dir</code>, <code>--weights</code>, "
+             "<code>--stop-after</code> and <code>--prefetch</code>, are not recorded and must be added by "
+             "hand. ");
     if (facts->has_summary && facts_cluster(facts, cluster, sizeof cluster)[0])
         html_put(html, "So must be a cluster's <code>--workers</code>, and a worker's <code>--group</code>, "
                        "<code>--place</code> and <code>--schedule-pipeline</code>. ");

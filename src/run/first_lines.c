@@ -183,11 +183,27 @@ int run_say_start(struct run *run, struct error *error) {
     return OK;
 }
 
+/* More workers than an epoch has batches: some have none in it, or an update takes several epochs. */
+static void say_idle_workers(struct run *run) {
+    const struct config *config = &run->setup.config;
+    const long examples = run->setup.dataset.train.count, batch = config->batch;
+    const long batches = (examples + batch - 1) / batch;
+    if (config->batch_total > 0 || config->data_sharding == SHARDING_ALL || run->workers <= batches) return;
+    progress_warn(&run->progress,
+                  "%d workers, but an epoch has %ld batch%s of %ld: not all of them compute in it; a smaller "
+                  "--batch has work for all",
+                  run->workers, batches, batches == 1 ? "" : "es", batch);
+}
+
 void run_say_idle(struct run *run, const struct typed *typed) {
     const struct config *config = &run->setup.config;
     if (!run->crew.elsewhere && compress_is_on(&run->setup.choices.compressor))
         progress_warn(&run->progress, "--compress=%s does nothing in one process, which sends nothing",
                       config->compress);
+    const char *slow = run->resumes ? safetensors_text(&run->checkpoint, "slow") : NULL;
+    if (slow && !typed->given.slow)
+        progress_warn(&run->progress, "the run had --slow=%s before; without it no device is slow now", slow);
+    say_idle_workers(run);
     if (run->led) return;                            /* the leader says the rest */
     if (typed->given.slots && !run_has_servers(run)) /* not for each run of a comparison */
         progress_say(&run->progress,

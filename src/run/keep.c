@@ -66,7 +66,8 @@ static struct standing standing_of(struct run *run, const long *own) {
 static int write_state(const struct run *run, const struct standing *standing, enum checkpoint_which which,
                        struct error *error) {
     struct resume_texts texts = {0};
-    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, standing, error);
+    int code = resume_texts_make(&texts, &run->setup.config, OPTION_SAVED | OPTION_RESUMED,
+                                 &run->setup.dataset, standing, error);
     const struct snapshot snapshot = {
         .state = &run->store.kept, .texts = texts.entries, .text_count = texts.count};
     if (code == OK)
@@ -86,7 +87,8 @@ int run_write_model(const struct run *run, const float *weights, const struct st
     timeless.best = (struct best_epoch){0};
     timeless.redone_updates = 0;
     RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
-    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
+    int code =
+        resume_texts_make(&texts, &run->setup.config, OPTION_SAVED, &run->setup.dataset, &timeless, error);
     if (code == OK)
         code =
             model_write(path, &run->setup.network.graph.layout, weights, texts.entries, texts.count, error);
@@ -229,6 +231,7 @@ const char *run_resumed_with(const struct run *run, char out[RESUMED_WITH_BYTES]
     const struct config *config = &run->setup.config;
     struct text text = text_into(out, RESUMED_WITH_BYTES);
     text_add(&text, "%s%s", config->simulate[0] ? " --simulate=" : "", config->simulate);
+    text_add(&text, "%s%s", config->slow[0] ? " --slow=" : "", config->slow);
     if (config->simulate[0] && text.used + strlen(config->devices) + 20 < RESUMED_WITH_BYTES)
         text_add(&text, " --devices=%s", config->devices);
     return out;

@@ -118,7 +118,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
         RETURN_IF(run_check_simulated(run, typed, error));
         run->seconds_before = checkpoint_real(&run->checkpoint, "train_seconds", 0.0);
         run->best = resume_best(&run->checkpoint);
-        RETURN_IF(config_settle(config, typed, &source, OPTION_SAVED, ERROR_FILE, error));
+        RETURN_IF(config_settle(config, typed, &source, OPTION_SAVED | OPTION_RESUMED, ERROR_FILE, error));
         RETURN_IF(check_choices(run, typed, error));
         config->weights[0] = '\0'; /* those of a network's file */
     } else {
@@ -394,7 +394,7 @@ static int open_training(struct run *run, const struct faults *faults, struct er
                                          .faults = *faults,
                                          .step_time = run->step_time,
                                          .guess_loss = run_guess_loss(run),
-                                         .clip = elsewhere ? 0.0f : (float)run->setup.config.clip,
+                                         .clip = elsewhere ? 0.0f : config_clip(&run->setup.config),
                                          .prefetch = run->site.prefetch,
                                          .batch_most = run_batch_most(run)};
     if (faults->slow_count > 0) training.slowness = run->slowness;

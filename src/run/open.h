@@ -225,7 +225,7 @@ double run_real_now(const struct run *run); /* of whoever looks on */
 
 /* What a command that goes on with the run has behind its folder: " --simulate=20ms --devices=cpu:0-9", where
  * it is simulated; else nothing. */
-enum { RESUMED_WITH_BYTES = 200 };
+enum { RESUMED_WITH_BYTES = 400 };
 const char *run_resumed_with(const struct run *run, char out[RESUMED_WITH_BYTES]);
 
 /* Examples computed, of earlier parts too; how often that goes through the data, with data-sharding=all: by

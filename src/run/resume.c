@@ -149,14 +149,15 @@ static int add_setting(void *argument, const struct option *row, const char *val
     return add_text(saving->texts, row->name, value, saving->error);
 }
 
-int resume_texts_make(struct resume_texts *texts, const struct config *config, const struct dataset *dataset,
-                      const struct standing *standing, struct error *error) {
+int resume_texts_make(struct resume_texts *texts, const struct config *config, int flags,
+                      const struct dataset *dataset, const struct standing *standing, struct error *error) {
     struct saving saving = {texts, error};
     const struct score_names *names = &score_names[metric_of(dataset->task)];
     *texts = (struct resume_texts){0};
     RETURN_IF(add_text(texts, "program", "trainer " TRAINER_VERSION, error));
-    RETURN_IF(config_each(config, OPTION_SAVED, add_setting, &saving));
+    RETURN_IF(config_each(config, flags, add_setting, &saving));
     if (config->simulate[0]) RETURN_IF(add_text(texts, "simulate", config->simulate, error));
+    if (config->slow[0] && flags & OPTION_RESUMED) RETURN_IF(add_text(texts, "slow", config->slow, error));
     RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
     RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));
     if (standing->place >= 0) RETURN_IF(add_format(texts, error, "place", "%ld", standing->place));

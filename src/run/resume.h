@@ -60,8 +60,8 @@ struct standing {
 
 /* Gathers the saved settings, standing and what prediction needs to know of the data set. Errors:
  * ERROR_DEVICE (memory). */
-int resume_texts_make(struct resume_texts *texts, const struct config *config, const struct dataset *dataset,
-                      const struct standing *standing, struct error *error);
+int resume_texts_make(struct resume_texts *texts, const struct config *config, int flags,
+                      const struct dataset *dataset, const struct standing *standing, struct error *error);
 void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
 
 /* Whether what a run counted can be what a run counts: whole numbers, none below 0, none so large that

@@ -244,7 +244,7 @@ struct batch_work setup_batch_work(const struct setup *setup, struct world *worl
                                .schedule = &setup->choices.schedule,
                                .on_devices = has_store && setup_lives_on_gpus(setup),
                                .average = config->average,
-                               .clip = (float)config->clip,
+                               .clip = config_clip(config),
                                .seed = (uint64_t)config->seed,
                                .microbatches = config->microbatches,
                                .world = world,

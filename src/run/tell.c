@@ -95,11 +95,15 @@ void run_tell_event(struct run *run, enum output_event_kind kind, int worker, co
     telling_event(&run->telling, &event);
 }
 
+/* What earlier parts reached is known if they had the same target. */
 void run_tell_target(struct run *run, const struct epoch_row *row) {
     char words[200];
     struct text text = text_into(words, sizeof words);
-    text_add(&text, "epoch %d: the first with an accuracy of %g or more (%.4f), after ", row->epoch,
-             run->setup.config.target_accuracy, row->test_score);
+    const double target = run->setup.config.target_accuracy;
+    const bool anew =
+        run->resumes && checkpoint_real(&run->checkpoint, "target-accuracy", (double)NAN) != target;
+    text_add(&text, "epoch %d: the first%s with an accuracy of %g or more (%.4f), after ", row->epoch,
+             anew ? " of this part of the run" : "", target, row->test_score);
     epoch_line_time(&text, row->time_s, 1);
     run_tell_event(run, EVENT_TARGET, -1, words);
 }

@@ -371,6 +371,17 @@ static void test_text_reads_back(void) {
     CHECK(memcmp(&s.rate, &back.rate, sizeof s.rate) == 0 && s.scale == back.scale, "%.17g", back.rate);
     CHECK(strcmp(s.out, back.out) == 0 && s.kernels == back.kernels && s.hidden == back.hidden,
           "text and choice");
+    static const struct {
+        double real;
+        const char *text;
+    } written[] = {{60, "60"},     {-100, "-100"}, {0, "0"},        {999999, "999999"},
+                   {1e6, "1e+06"}, {2.5, "2.5"},   {1e-40, "1e-40"}};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        char text[64];
+        s.scale = written[i].real;
+        option_text(option_find(rows, "job-scale"), &s, text, sizeof text);
+        CHECK(strcmp(text, written[i].text) == 0, "%s, expected %s", text, written[i].text);
+    }
 }
 
 /* Three rows: one as usual, one that is rare and has a choice that this build lacks, one that it lacks. */

@@ -83,7 +83,7 @@ end()
 PYTHON
 python3 one.py "$sentence" || fail "one run: the page is wrong"
 grep -q '^trainer --model=mlp:hidden=20 --dataset=digits:take=320 --epochs=3 --batch=16 --validation=0.1 '\
-'--devices=cpu:0,cpu:1 --threads=1 --shards=1$' \
+'--shards=1 --devices=cpu:0,cpu:1 --threads=1$' \
     again ||
     fail "how to repeat it: $(cat again)"
 sh -c "$(sed "s|^trainer|'$TRAINER' --quiet --out=second|" again)" >/dev/null ||

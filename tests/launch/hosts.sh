@@ -140,7 +140,7 @@ finish all
 all_are_gone "one was killed" killed
 
 # A worker that the strategy can be without ends nothing, and is no failure.
-start all "$TRAINER" $common --epochs=1000 --hosts=localhost:3 --ps=1 $(first_port) \
+start all "$TRAINER" $common --epochs=${slow:+200}${slow:-1000} --hosts=localhost:3 --ps=1 $(first_port) \
     --out=lost --strategy=async-apply
 wait_until bash -c '[ -s lost/steps.csv ] && [ "$(wc -l <lost/steps.csv)" -gt 50 ]'
 kill -9 "$(processes_with 'TRAINER_RANK=2|--out=lost' | tail -n 1)"

@@ -213,6 +213,36 @@ train --resume=clipped --out=still --epochs=3
 train --resume=clipped --out=free --epochs=3 --clip=0
 [ "$(weights still)" != "$(weights free)" ] || fail "--clip=0 did not switch off the saved clip"
 
+# --- a target: the first epoch that has reached it, or of this part, where parts before had another ---
+train --out=aims $small --epochs=1 --target-accuracy=0.999
+"$TRAINER" --resume=aims --epochs=2 --target-accuracy=0.01 >out 2>err
+grep -q 'epoch 2: the first of this part of the run with an accuracy of 0.01 or more' out err ||
+    fail "another target: $(cat out err)"
+"$TRAINER" --resume=aims --replace --out=aimed --epochs=3 >out 2>err
+! grep -q 'the first' out err || fail "the same target, which was reached before: $(cat out err)"
+
+# --- one that floats cannot have is not none ---
+train --out=tiny $small --epochs=1 --clip=1e-40
+train --out=unclipped $small --epochs=1
+[ "$(weights tiny)" != "$(weights unclipped)" ] || fail "--clip=1e-40 is no clip"
+
+# --- so do the settings that are no matter of where and on what it computes ---
+train --out=settled $small --epochs=2 --strategy=async-lockfree --shards=3 --shard-by=tensor --slots=7 \
+    --on-loss=continue --timeout=40 --kernels=reference --checkpoint-every=9 --target-accuracy=0.999
+train --resume=settled --epochs=3
+for setting in shards=3 shard-by=tensor slots=7 on-loss=continue timeout=40 kernels=reference \
+    checkpoint-every=9 target-accuracy=0.999; do
+    [ "$(texts settled "${setting%=*}")" = "${setting#*=}" ] ||
+        fail "--$setting: resumed, the run has $(texts settled "${setting%=*}")"
+done
+[ "$(summary settled shards)" = 3 ] || fail "--shards=3: resumed with $(summary settled shards)"
+train --out=usual $small --epochs=1
+train --out=patient $small --epochs=1 --timeout=40 --on-loss=continue --slots=7
+cmp -s usual/model.safetensors patient/model.safetensors || fail "a model has settings that are not its own"
+train --out=untested $small --epochs=2 --no-test
+train --resume=untested --epochs=3
+[ "$(summary untested test_accuracy)" = None ] || fail "--no-test: resumed, it was tested"
+
 # --- the precision goes on, too, until another is named; what has no bf16 says so ---
 # shellcheck disable=SC2086
 if "$TRAINER" --quiet --out=narrow $small --epochs=2 --precision=bf16 >out 2>err; then
