@@ -56,10 +56,12 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
     const struct option *row = option_find(rows, name);
     const bool known = row != NULL || find_negated(rows, name) != NULL;
     const struct option *shared = known ? NULL : option_find(line->command->shared_options, name);
-    if (!known && shared == NULL) shared = find_negated(line->command->shared_options, name);
+    const bool negated = !known && shared == NULL;
+    if (negated) shared = find_negated(line->command->shared_options, name);
     if (shared != NULL)
-        return error_set(error, ERROR_USAGE, "%s: takes no --%s: %s", line->command->plugin.name,
-                         shared->name, command_refusal(line->command, shared->name)->why);
+        return error_set(error, ERROR_USAGE, "%s: takes no --%s%s: %s", line->command->plugin.name,
+                         negated ? "no-" : "", shared->name,
+                         command_refusal(line->command, shared->name)->why);
     if (row == NULL && find_negated(rows, name) != NULL) {
         if (value != NULL)
             return error_set(error, ERROR_USAGE, "--%s: takes no value, expected --%s or --%s", typed, name,

@@ -219,6 +219,9 @@ int compare_open(struct comparison *comparison, const struct typed *typed, const
                  struct error *error) {
     struct setup *setup = NULL;
     *comparison = (struct comparison){.typed = *typed, .bench = {.repeats = repeats}};
+    if (typed->value.seed + repeats - 1 > SEED_MOST)
+        return error_set(error, ERROR_USAGE, "--seed=%ld: expected at most %ld with --repeats=%d",
+                         typed->value.seed, SEED_MOST - repeats + 1, repeats);
     RETURN_IF(strategy_list_parse(&comparison->list, wanted, error));
     const int most = comparison->list.count + 2;
     RETURN_IF(memory_array(&comparison->contenders, most, "contenders", error));

@@ -32,6 +32,13 @@ static void put_whole(struct cells *cells, const char *name, long long value) {
     if (!cells->names) fprintf(cells->file, "%lld", value);
 }
 
+/* What only a run that came to its end has. */
+static void put_count(struct cells *cells, const char *name, long long value, bool known) {
+    put_name(cells, name, "");
+    if (!cells->names && known) fprintf(cells->file, "%lld", value);
+    if (!cells->names && !known) fputs("nan", cells->file);
+}
+
 static void put_value(struct cells *cells, double value) {
     if (cells->names) return;
     if (isnan(value))
@@ -87,7 +94,7 @@ static void put_row(struct cells *cells, const struct bench_row *row, double tar
     put_statistic(cells, "final_cost", &row->final_cost);
     put_mean(cells, "staleness_mean", &row->staleness_mean);
     put_mean(cells, "staleness_p99", &row->staleness_p99);
-    put_whole(cells, "staleness_max", row->staleness_max);
+    put_count(cells, "staleness_max", row->staleness_max, row->finished > 0);
     put_mean(cells, "compute_share", &row->compute_share);
     put_mean(cells, "input_share", &row->input_share);
     put_mean(cells, "pull_share", &row->pull_share);
@@ -101,7 +108,7 @@ static void put_row(struct cells *cells, const struct bench_row *row, double tar
     put_real(cells, "waited_at_share", row->waited_at_share);
     put_text(cells, "waited_for", row->waited_for ? row->waited_for : "");
     put_real(cells, "waited_for_share", row->waited_for_share);
-    put_whole(cells, "lost_workers", row->lost_workers);
+    put_count(cells, "lost_workers", row->lost_workers, row->finished > 0);
     put_whole(cells, "exit_code", row->failure);
     put_score(cells, METRIC_RMSE, row);
     put_text(cells, "sentence", bench_sentence(row, target_accuracy, sentence, sizeof sentence));
@@ -134,37 +141,6 @@ static void put_workers(struct cells *cells, const struct summary *summary) {
                 (double)summary->per_worker[w].examples / summary->train_seconds);
 }
 
-static void put_run(struct cells *cells, const char *name, int repeat, long seed,
-                    const struct summary *summary, const struct error *failure) {
-    put_text(cells, "strategy", name);
-    put_whole(cells, "repeat", repeat);
-    put_whole(cells, "seed", seed);
-    put_whole(cells, "exit_code", failure->code);
-    put_text(cells, "error", failure->words);
-    put_real(cells, "examples_per_s", summary->examples_per_s);
-    put_real(cells, "train_seconds", summary->train_seconds);
-    put_real(cells, "target_s", summary->target_s);
-    put_real(cells, "test_accuracy", summary->metric == METRIC_ACCURACY ? summary->test_score : (double)NAN);
-    put_real(cells, "test_cost", summary->test_cost);
-    put_real(cells, "final_cost", summary->final_cost);
-    put_real(cells, "staleness_mean", summary->staleness.mean);
-    put_whole(cells, "staleness_p99", summary->staleness.p99);
-    put_whole(cells, "staleness_max", summary->staleness.max);
-    put_real(cells, "compute_share", summary->compute_share);
-    put_real(cells, "input_share", summary->input_share);
-    put_real(cells, "pull_share", summary->pull_share);
-    put_real(cells, "push_share", summary->push_share);
-    put_real(cells, "wait_share", summary->wait_share);
-    put_whole(cells, "updates", summary->updates);
-    put_whole(cells, "lost_updates", summary->lost_updates);
-    put_whole(cells, "dropped", summary->dropped);
-    put_whole(cells, "bytes_moved", summary->bytes_moved);
-    put_whole(cells, "lost_workers", summary->lost_workers);
-    put_workers(cells, summary);
-    put_real(cells, "test_rmse", summary->metric == METRIC_RMSE ? summary->test_score : (double)NAN);
-    fputc('\n', cells->file);
-}
-
 /* A run that failed has no figures. */
 static const struct summary unknown = {.examples_per_s = NAN,
                                        .train_seconds = NAN,
@@ -178,6 +154,38 @@ static const struct summary unknown = {.examples_per_s = NAN,
                                        .pull_share = NAN,
                                        .push_share = NAN,
                                        .wait_share = NAN};
+
+static void put_run(struct cells *cells, const char *name, int repeat, long seed,
+                    const struct summary *summary, const struct error *failure) {
+    const bool known = summary != &unknown;
+    put_text(cells, "strategy", name);
+    put_whole(cells, "repeat", repeat);
+    put_whole(cells, "seed", seed);
+    put_whole(cells, "exit_code", failure->code);
+    put_text(cells, "error", failure->words);
+    put_real(cells, "examples_per_s", summary->examples_per_s);
+    put_real(cells, "train_seconds", summary->train_seconds);
+    put_real(cells, "target_s", summary->target_s);
+    put_real(cells, "test_accuracy", summary->metric == METRIC_ACCURACY ? summary->test_score : (double)NAN);
+    put_real(cells, "test_cost", summary->test_cost);
+    put_real(cells, "final_cost", summary->final_cost);
+    put_real(cells, "staleness_mean", summary->staleness.mean);
+    put_count(cells, "staleness_p99", summary->staleness.p99, known);
+    put_count(cells, "staleness_max", summary->staleness.max, known);
+    put_real(cells, "compute_share", summary->compute_share);
+    put_real(cells, "input_share", summary->input_share);
+    put_real(cells, "pull_share", summary->pull_share);
+    put_real(cells, "push_share", summary->push_share);
+    put_real(cells, "wait_share", summary->wait_share);
+    put_count(cells, "updates", summary->updates, known);
+    put_count(cells, "lost_updates", summary->lost_updates, known);
+    put_count(cells, "dropped", summary->dropped, known);
+    put_count(cells, "bytes_moved", summary->bytes_moved, known);
+    put_count(cells, "lost_workers", summary->lost_workers, known);
+    put_workers(cells, summary);
+    put_real(cells, "test_rmse", summary->metric == METRIC_RMSE ? summary->test_score : (double)NAN);
+    fputc('\n', cells->file);
+}
 
 int bench_runs_open(struct bench_runs *runs, const char *path, struct error *error) {
     *runs = (struct bench_runs){0};

@@ -159,6 +159,10 @@ static int parse_list(struct variation *variation, const char *text, const char 
         const size_t length = strcspn(at, separator);
         if (length == 0) return bad(text, "values joined by ',' (or by '|' where they have commas)", error);
         RETURN_IF(add_value(variation, at, length, error));
+        for (int v = 0; v + 1 < variation->count; v++)
+            if (strcmp(variation->values[v], variation->values[variation->count - 1]) == 0)
+                return error_set(error, ERROR_USAGE, "--vary=%.200s: \"%.*s\" is there twice", text,
+                                 (int)length, at);
         if (at[length] == '\0') return OK;
         at += length + 1;
     }

@@ -148,10 +148,13 @@ static void write_notes_of(struct html *html, const struct report *report, int r
 }
 
 static void write_simulated(struct html *html, const struct report *report) {
-    int simulated = 0;
-    for (int i = 0; i < report->count; i++) simulated += report->runs[i].summary.simulated;
+    int simulated = 0, known = 0; /* one that failed does not say */
+    for (int i = 0; i < report->count; i++) {
+        simulated += report->runs[i].summary.simulated;
+        known += report->runs[i].has_summary;
+    }
     if (simulated == 0) return;
-    if (simulated == report->count)
+    if (simulated == known)
         html_element(html, "p class=\"note\"", "Simulated: all times and speeds on this page are virtual.");
     else
         html_element(html, "p class=\"note\"",

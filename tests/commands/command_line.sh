@@ -128,13 +128,18 @@ for verb in bench ensemble sweep; do
     [ $verb = sweep ] || of_clusters+='secret-file tls-cert tls-key tls-ca insecure link start-timeout '
     [ $verb = sweep ] || of_clusters+='shared-memory no-shared-memory '
     for option in $of_clusters; do
-        bad 2 "trainer: $verb: takes no --${option#no-}: *" $verb --dataset=nothing --$option=1
+        bad 2 "trainer: $verb: takes no --$option: *" $verb --dataset=nothing --$option=1
     done
     "$TRAINER" $verb --help=all | grep -oE '^  --[a-z-]+' | while read -r option; do
         [[ $of_clusters != *" ${option#--} "* ]] || echo "$option"
     done >"$scratch/shown"
     [ ! -s "$scratch/shown" ] || fail "$verb --help=all: shows $(cat "$scratch/shown")"
 done
+
+bad 2 'trainer: sweep: takes no --no-test: *' sweep --vary=batch=16,32 --no-test
+bad 2 'trainer: --vary=batch=16,8,16: "16" is there twice' sweep --vary=batch=16,8,16
+bad 2 'trainer: --seed=4294967295: expected at most 4294967294 with --repeats=2' bench --seed=4294967295 \
+    --repeats=2
 
 # Names that other programs have: what is to be typed instead is written out, and can be typed as it stands.
 instead() { # what is typed...

@@ -82,7 +82,7 @@ for row in rows:
         near(row[key], statistics.mean(s[key] for s in done) if done else None, f"{name}, {key}")
     near(row["staleness_mean"], statistics.mean(s["staleness"]["mean"] for s in done) if done else None,
          f"{name}, staleness")
-    near(row["staleness_max"], max([s["staleness"]["max"] for s in done], default=0),
+    near(row["staleness_max"], max((s["staleness"]["max"] for s in done), default=None),
          f"{name}, oldest gradient")
     reached = [s["target_s"] for s in done if s["target_s"] is not None]
     near(row["target_s"], statistics.mean(reached) if reached else None, f"{name}, target")

@@ -114,6 +114,16 @@ runs $few --simulate=20ms --stall=worker:1@step:5 --timeout=200 --strategy=async
 [ "$(grep -c '"waited_for": "worker 1 (cpu:1)"' still/summary.json)" -eq 3 ] ||
     fail "a stalled worker is not blamed: $(grep '"waited_for":' still/summary.json)"
 
+# More workers than an epoch has batches: 45.
+for count in 45 46; do
+    "$TRAINER" --quiet --simulate=20ms --devices=cpu:1-$count --epochs=1 --out=many$count >out 2>err ||
+        fail "$count workers: exit code $?: $(cat err)"
+    [ $count -eq 45 ] && expected='' ||
+        expected="trainer: 46 workers, but an epoch has 45 batches of 32: not all of them compute in it; a \
+smaller --batch has work for all"
+    [ "$(cat err)" = "$expected" ] || fail "$count workers: said $(cat err)"
+done
+
 # --- paused, interrupted, and further ---
 
 simulated --simulate=20ms --out=whole
@@ -126,8 +136,14 @@ good --quiet --epochs=1 --out=real
 refused 2 '--simulate=10ms: the run in real is none that is simulated' --resume=real --simulate=10ms $four
 cmp -s <(sort whole/steps.csv) <(sort parts/steps.csv) || fail "a pause: other times, or other steps"
 
+# Who is slow is typed again; that nobody is, is said.
+simulated --simulate=20ms --slow=cpu:3=4x --stop-after=1 --out=slowed
+"$TRAINER" --quiet --resume=slowed --simulate=20ms $four >out 2>err || fail "no longer slow: exit code $?"
+grep -qx 'trainer: the run had --slow=cpu:3=4x before; without it no device is slow now' err ||
+    fail "a worker is no longer slow, and nobody says so: $(cat err)"
+
 # shellcheck disable=SC2086
-$heeding "$TRAINER" $few --simulate=20ms --epochs=100000 --out=broken >out 2>err &
+$heeding "$TRAINER" $few --simulate=20ms --slow=cpu:3=4x --epochs=100000 --out=broken >out 2>err &
 child=$!
 for ((try = 0; try < 500; try++)); do
     [ "$(wc -l 2>/dev/null <broken/steps.csv || echo 0)" -gt 1 ] && break
@@ -138,9 +154,13 @@ wait "$child"
 code=$?
 child=
 [ $code -eq 130 ] || fail "interrupted: exit code $code: $(cat err)"
-grep -q '^trainer: interrupted after .*; go on with: trainer --resume=broken --simulate=20ms '\
-'--devices=cpu:0,cpu:1,cpu:2,cpu:3$' err || fail "interrupted: $(cat err)"
-good --quiet --resume=broken --simulate=20ms $four --stop-after=1
+further='trainer --resume=broken --simulate=20ms'
+grep -q "^trainer: interrupted after .*; go on with: $further --slow=cpu:3=4x --devices=cpu:0,cpu:1,cpu:2,cpu:3\$" \
+    err || fail "interrupted: $(cat err)"
+good report broken
+grep -q "$further --devices=cpu:0,cpu:1,cpu:2,cpu:3 --slow=cpu:3=4x" broken/report.html ||
+    fail "the page of an interrupted run does not say how it goes on"
+good --quiet --resume=broken --simulate=20ms $four --slow=cpu:3=4x --stop-after=1
 
 # --- bench ---
 
@@ -153,6 +173,14 @@ same "bench" bench.csv a b
 good report a --out=all.html
 good report still real --out=some.html
 grep -q 'Simulated: all times and speeds on this page are virtual\.' all.html || fail "the page of a bench"
+"$TRAINER" bench --quiet --strategies=sync --repeats=1 --epochs=1 --simulate=20ms --fail=worker:1@step:2 \
+    $four --out=half >out 2>err
+[ $? -eq 4 ] || fail "a bench of which a run fails: $(cat err)"
+good report half
+grep -q 'Simulated: all times and speeds on this page are virtual\.' half/report.html ||
+    fail "the page of a bench of which a run failed"
+[ "$(tail -n 1 half/runs.csv | grep -o ',nan' | wc -l)" -eq 20 ] ||
+    fail "a run that failed has figures: $(tail -n 1 half/runs.csv)"
 grep -q '1 of 2 runs are simulated' some.html || fail "the page of a simulated run and a real one"
 cmp -s bench-a bench-b || fail "bench prints other tables"
 grep -q '^simulated: a step takes 20 ms of virtual time; all times and speeds are virtual$' bench-a ||
