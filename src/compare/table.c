@@ -250,6 +250,12 @@ static void print_note(const struct page *page, const char *note) {
     page_words(page, 2, NOTE_INDENT, note);
 }
 
+static bool drops_some(const struct bench *bench) {
+    for (int i = 0; i < bench->count; i++)
+        if (statistic_mean(&bench->rows[i].dropped) > 0.0) return true; /* NAN: of none is known */
+    return false;
+}
+
 static void print_speed(const struct page *page, const struct bench *bench) {
     const bool has_target = !isnan(bench->target_accuracy);
     char line[200];
@@ -262,6 +268,7 @@ static void print_speed(const struct page *page, const struct bench *bench) {
     snprintf(line, sizeof line, "%s%s and cost: of the test set; sd: over the runs, of examples/s in %%",
              metric_of_bench(bench)->words, metric_of_bench(bench)->share ? " (%)" : "");
     print_note(page, line);
+    if (drops_some(bench)) print_note(page, "examples/s: with those of the gradients that were thrown away");
     if (!has_target) return;
     snprintf(line, sizeof line,
              "to target: seconds of training until the accuracy is %.6g %%, and how many runs got there",

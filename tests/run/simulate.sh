@@ -181,6 +181,9 @@ grep -q 'Simulated: all times and speeds on this page are virtual\.' half/report
     fail "the page of a bench of which a run failed"
 [ "$(tail -n 1 half/runs.csv | grep -o ',nan' | wc -l)" -eq 20 ] ||
     fail "a run that failed has figures: $(tail -n 1 half/runs.csv)"
+wasted='^  examples/s: with those of the gradients that were thrown away$'
+good bench --quiet --strategies=backup:1 --repeats=1 --epochs=1 --simulate=20ms:spread=0.5 $four --out=spare
+grep -q "$wasted" out && ! grep -q "$wasted" bench-a || fail "what was thrown away is among the examples/s"
 grep -q '1 of 2 runs are simulated' some.html || fail "the page of a simulated run and a real one"
 cmp -s bench-a bench-b || fail "bench prints other tables"
 grep -q '^simulated: a step takes 20 ms of virtual time; all times and speeds are virtual$' bench-a ||
