@@ -65,7 +65,7 @@ fails 5 'gave up after 1 s.*; go on from update 9 with: trainer --resume=silent$
 for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
     step=5 # of the faster one of the two, which comes to it, when two gradients may be under way
     [ $strategy != local-sgd ] || step=30 # where nothing is learnt before the first average
-    fails 4 '; go on from update [0-9]+ with: trainer --resume=one$' $small --epochs=6 --out=one \
+    fails 4 '; go on from update [0-9]+ with: trainer --resume=one( --slow=cpu:0=20x)?$' $small --epochs=6 --out=one \
         --replace $two --strategy=$strategy --on-loss=stop --slow=cpu:0=20x --fail=worker:1@step:$step \
         --checkpoint-every=0
     read -r steps position update <<<"$(look texts one steps position version)"
