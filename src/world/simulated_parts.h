@@ -26,6 +26,7 @@ struct sim_thread {
     bool (*ready)(void *argument); /* AT_EVENT: what it waits for */
     sim_due *due;                  /* AT_NETWORK: likewise */
     void *wanted;                  /* the argument of either; borrowed */
+    const struct lock *lock;       /* AT_LOCK: which; borrowed */
     double deadline;               /* AT_NETWORK */
     sem_t baton;                   /* posted by who hands over */
     pthread_t handle;              /* not of the opener, which is its own */
