@@ -189,7 +189,7 @@ static void say_idle_workers(struct run *run) {
     const long examples = run->setup.dataset.train.count, batch = config->batch;
     const long batches = (examples + batch - 1) / batch;
     if (config->batch_total > 0 || config->data_sharding == SHARDING_ALL || run->workers <= batches) return;
-    if (batch > examples || run->workers > examples) return; /* a smaller one is no help, or this is refused */
+    if (batch > examples || run->workers > examples) return; /* refused, or a smaller one is no help */
     progress_warn(&run->progress,
                   "%d workers, but an epoch has %ld batch%s of %ld: not all of them compute in it; a smaller "
                   "--batch has work for all",
