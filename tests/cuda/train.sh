@@ -17,9 +17,10 @@ second=gpu:1
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --epochs=3"
 
 train() { # name of the run, options...
-    local name=$1 code
+    local name=$1 code replace=--replace
     shift
-    timeout 120 "$TRAINER" --quiet --replace --out="$scratch/$name" "$@" >"$scratch/out" 2>"$scratch/err"
+    [[ " $*" != *" --resume="* ]] || replace='' # the run goes on
+    timeout 120 "$TRAINER" --quiet $replace --out="$scratch/$name" "$@" >"$scratch/out" 2>"$scratch/err"
     code=$?
     [ $code -eq 0 ] || fail "$name ($*): exit code $code: $(cat "$scratch/err")"
     [ -s "$scratch/err" ] && fail "$name ($*): wrote to standard error: $(cat "$scratch/err")"
