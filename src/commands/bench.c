@@ -20,6 +20,9 @@ static const struct option rows[] = {
                .given = offsetof(struct bench_settings, run.given.out), .value = "DIR",
                .help =
                    "folder for bench.csv, runs.csv and one folder per run (default runs/TIME-MODEL-bench)"),
+    OPTION_ROW(TEXT, "outputs", struct bench_settings, run.value.outputs, .fallback = "csv",
+               .given = offsetof(struct bench_settings, run.given.outputs), .value = "LIST",
+               .help = "how each run is written down; trainer list outputs shows all names"),
     OPTION_ROW(FLAG, "quiet", struct bench_settings, run.value.quiet,
                .help = "print only the results, no progress"),
     {0},
