@@ -233,8 +233,7 @@ static int epoch(void *self, const struct output_epoch *epoch, struct error *err
     struct metrics *metrics = self;
     metrics->row = *epoch->row;
     metrics->now_s = epoch->row->time_s;
-    for (int w = 0; epoch->rest_s && w < metrics->scene->workers; w++)
-        metrics->worker[w].rest_s = epoch->rest_s[w];
+    for (int w = 0; w < metrics->scene->workers; w++) metrics->worker[w].rest_s = epoch->rest_s[w];
     return metrics->now_s - metrics->written_s < every_s ? OK : write(metrics, error);
 }
 

@@ -163,7 +163,7 @@ static int write_epoch(struct tensorboard *self, const struct output_epoch *epoc
     metric_name("epoch/validation", row->metric, validation_tag);
     for (int w = 0; w < self->count; w++) {
         const struct steps_sum *of = &self->workers[w].epoch;
-        const double rest_s = epoch->rest_s ? epoch->rest_s[w] : 0.0;
+        const double rest_s = epoch->rest_s[w];
         const double rest_ms = 1e3 * (rest_s - self->workers[w].rest_s);
         self->workers[w].rest_s = rest_s;
         all.ms += of->ms + rest_ms;

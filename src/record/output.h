@@ -42,7 +42,7 @@ struct output_epoch {
     double passed_s;      /* since the last epoch was told, or since training began; tests included */
     double left_s;        /* until the run is over, if it goes on like this; NAN: not known */
     const double *rest_s; /* [workers] waits in this part of the run that no row has: where epochs begin and
-                             end. NULL: not known */
+                             end */
     const float *weights; /* [layout floats] those that were tested */
     /* [layout floats] of the loss with these weights, on the first batch of the training part; NULL: nobody
      * wants it, or it cannot be had. */

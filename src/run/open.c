@@ -31,8 +31,7 @@ static int check_choices(const struct run *run, const struct typed *typed, struc
     }
     struct error why = {0};
     const bool own = run->setup.own_strategy || given->strategy;
-    if (own || phases_check(config->strategy, &why) == OK) return OK;
-    return error_set(error, ERROR_FILE, "%s: %s", config->resume, why.words);
+    return run_blame(own ? OK : phases_check(config->strategy, &why), run, false, &why, error);
 }
 
 /* What is predicted is known when the data set is there. */
@@ -76,7 +75,7 @@ static int check_chosen(const struct config *config, const struct typed *typed, 
 
 int run_blame(int code, const struct run *run, bool typed, const struct error *why, struct error *error) {
     if (code == OK) return OK;
-    if (typed || !run->resumes) return error_set(error, code, "%s", why->words);
+    if (typed || !run->resumes || code == ERROR_DEVICE) return error_set(error, code, "%s", why->words);
     return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.resume, why->words);
 }
 
@@ -359,7 +358,7 @@ static int open_output(struct run *run, struct error *error) {
                                        .steps_before = run->steps_of_before,
                                        .others_step = run->crew.elsewhere,
                                        .lines = config->quiet || run->led ? NULL : &run->lines};
-    RETURN_IF(memory_array(&run->tallies, run->store.settings.shards, "what is told of the shards", error));
+    RETURN_IF(run_tell_open(run, error));
     RETURN_IF(telling_open(&run->telling, run_keeps(run) ? config->outputs : "none", &run->scene,
                            &run->progress, error));
     if (embedding && embedding->output)
@@ -480,7 +479,7 @@ void run_close(struct run *run) {
     probe_close(&run->probe);
     evaluators_close(&run->evaluators);
     evaluator_close(&run->evaluator);
-    memory_free(run->tallies);
+    run_tell_close(run);
     store_close(&run->store);
     sampler_close(&run->sampler);
     roster_close(&run->roster);

@@ -54,6 +54,7 @@ struct run {
     struct probe probe;     /* opened when the first output wants a gradient */
     bool probe_failed;
     struct tally *tallies; /* [shards here] what was told of them last */
+    double *rest_s;        /* [workers] likewise: what no row of theirs has */
     struct trace *trace;   /* what some of them want to see of the members; or NULL */
     struct progress progress;
     struct lines lines; /* on standard output */
@@ -307,6 +308,10 @@ int run_explain(struct run *run, struct error *error);
 
 /* Tells the outputs of all that has come into the log, and of the spans. */
 void run_drain(struct run *run);
+
+/* Room for what outputs are told. Errors: ERROR_DEVICE (memory). */
+int run_tell_open(struct run *run, struct error *error);
+void run_tell_close(struct run *run);
 
 /* Tell the outputs: of an epoch that is over, which took so many seconds, with so many examples done in all;
  * of something that happened, with the worker that it happened to or -1; and of the first epoch that reached

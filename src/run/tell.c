@@ -57,6 +57,16 @@ static const float *gradient_at(struct run *run, float *weights, int epoch) {
     return NULL;
 }
 
+int run_tell_open(struct run *run, struct error *error) {
+    RETURN_IF(memory_array(&run->rest_s, (size_t)run->workers, "what is told of the workers", error));
+    return memory_array(&run->tallies, run->store.settings.shards, "what is told of the shards", error);
+}
+
+void run_tell_close(struct run *run) {
+    memory_free(run->rest_s);
+    memory_free(run->tallies);
+}
+
 static void sum_tallies(struct run *run) {
     for (int s = 0; s < run->store.settings.shards; s++) {
         run->tallies[s] = (struct tally){0};
@@ -66,17 +76,14 @@ static void sum_tallies(struct run *run) {
 
 void run_tell_epoch(struct run *run, const struct epoch_row *row, double seconds, long long examples) {
     float *weights = store_tested(&run->store);
-    struct error ignored = {0};
-    double *rest_s = NULL;
     sum_tallies(run);
-    if (memory_array(&rest_s, (size_t)run->workers, "what is told of the workers", &ignored) == OK)
-        for (int w = 0; w < run->workers; w++) rest_s[w] = training_totals(&run->training, w)->rest_s;
+    for (int w = 0; w < run->workers; w++) run->rest_s[w] = training_totals(&run->training, w)->rest_s;
     const double now = world_now(run->world);
     const struct output_epoch epoch = {.row = row,
                                        .seconds = seconds,
                                        .passed_s = now - run->told_s,
                                        .left_s = seconds_left(run, examples),
-                                       .rest_s = rest_s,
+                                       .rest_s = run->rest_s,
                                        .weights = weights,
                                        .gradient = gradient_at(run, weights, row->epoch),
                                        .shards = run->tallies,
@@ -84,7 +91,6 @@ void run_tell_epoch(struct run *run, const struct epoch_row *row, double seconds
                                        .lost_updates = store_lost_updates(&run->store)};
     run->told_s = now;
     telling_epoch(&run->telling, &epoch);
-    memory_free(rest_s);
 }
 
 void run_tell_event(struct run *run, enum output_event_kind kind, int worker, const char *words) {
