@@ -88,8 +88,8 @@ int config_settle(struct config *config, const struct typed *typed, const struct
         const char *text = given || !(row->flags & flag) ? NULL : source->text(source->self, row->name);
         char now[CONFIG_VALUE_BYTES];
         struct error why = {0};
-        if (!text) continue;
-        option_text(row, config, now, sizeof now); /* a number that is not set, an option of another build */
+        if (!text || option_is_absent(row)) continue; /* of another build */
+        option_text(row, config, now, sizeof now);    /* a number that is not set reads as none */
         if (strcmp(text, now) != 0 &&
             option_set(config_options, config, source->name, row->name, text, &why) != OK)
             return error_set(error, code, "%s", why.words);
@@ -152,6 +152,11 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
 
 float config_clip(const struct config *config) {
     return config->clip > 0.0 ? fmaxf((float)config->clip, FLT_MIN) : 0.0f;
+}
+
+void config_choose_test(struct config *config, const struct typed *typed) {
+    if (typed->given.test && !config->test && !typed->given.target_accuracy) config->target_accuracy = NAN;
+    if (typed->given.target_accuracy && !typed->given.test) config->test = true;
 }
 
 int config_choose_batch(struct config *config, const struct typed *typed, struct error *error) {

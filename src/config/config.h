@@ -81,6 +81,10 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
 /* --clip in the numbers that gradients have: one that is too small for them is the smallest; 0: none. */
 float config_clip(const struct config *config);
 
+/* Of --no-test and --target-accuracy the one that was typed counts, whatever a checkpoint has of the other.
+ */
+void config_choose_test(struct config *config, const struct typed *typed);
+
 /* Whether at most one of --batch and --batch-total was typed; the one that was typed counts, whatever the
  * settled config has of the other. Errors: ERROR_USAGE. */
 int config_choose_batch(struct config *config, const struct typed *typed, struct error *error);

@@ -51,7 +51,6 @@ void write_value(struct html *html, const char *value);
 void write_settings(struct html *html, const struct facts *facts);
 /* Adds a word of a command, in single quotes where a shell would take it apart. */
 void command_word(struct text *out, const char *word);
-
 /* The command that goes on with an interrupted run: what a checkpoint does not have is typed again. */
 void command_resume(struct text *out, const struct facts *facts);
 /* The command that runs it again, and what to know of such commands. */

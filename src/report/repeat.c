@@ -155,12 +155,12 @@ static void add_faults(struct text *out, const char *faults, const char *begin) 
 }
 
 /* Those of summary.json are as they turned out. */
-static void add_machine(struct text *out, const struct facts *facts, const char *const *names) {
-    for (; *names; names++) {
-        const char *value = facts_setting(facts, *names);
-        if (value && value[0] && strcmp(value, "0") != 0) add_option(out, *names, value);
+static void add_machine(struct text *out, const struct facts *facts) {
+    static const char *const names[] = {"devices", "threads", NULL};
+    for (int i = 0; names[i]; i++) {
+        const char *value = facts_setting(facts, names[i]);
+        if (value && value[0] && strcmp(value, "0") != 0) add_option(out, names[i], value);
     }
-    add_faults(out, facts->summary.faults, "");
 }
 
 void command_resume(struct text *out, const struct facts *facts) {
@@ -260,8 +260,6 @@ static void write_cluster_note(struct html *html, const struct facts *facts) {
 }
 
 int write_command(struct html *html, const struct facts *facts, struct error *error) {
-    static const char *const machine[] = {"devices", "threads", NULL};
-    static const char *const of_cluster[] = {NULL};
     char settings[COMMAND_BYTES], cluster[TITLE_BYTES];
     struct text text = text_into(settings, sizeof settings);
     struct config *usual = NULL;
@@ -270,7 +268,8 @@ int write_command(struct html *html, const struct facts *facts, struct error *er
     const bool alone = !facts->has_summary || facts_cluster(facts, cluster, sizeof cluster)[0] == '\0';
     if (code == OK) {
         add_rows(&text, facts, usual);
-        add_machine(&text, facts, alone ? machine : of_cluster);
+        if (alone) add_machine(&text, facts);
+        add_faults(&text, facts->summary.faults, "");
         if (facts->summary.cluster_workers > 0)
             write_cluster(html, facts, settings);
         else

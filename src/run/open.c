@@ -118,6 +118,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
         run->seconds_before = checkpoint_real(&run->checkpoint, "train_seconds", 0.0);
         run->best = resume_best(&run->checkpoint);
         RETURN_IF(config_settle(config, typed, &source, OPTION_SAVED | OPTION_RESUMED, ERROR_FILE, error));
+        config_choose_test(config, typed);
         RETURN_IF(check_choices(run, typed, error));
         config->weights[0] = '\0'; /* those of a network's file */
     } else {

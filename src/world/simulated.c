@@ -237,8 +237,9 @@ static bool sim_join(struct world_thread *base, double seconds) {
 /* --- lock --- */
 
 static void sim_lock_take(struct lock *lock) {
+    const struct simulation *sim = sim_of(lock->world)->sim;
     sim_yield(lock->world);
-    sim_of(lock->world)->sim->threads[sim_of(lock->world)->sim->running]->lock = lock;
+    sim->threads[sim->running]->lock = lock;
     while (atomic_load(&lock->word) != 0) go_on(lock->world, AT_LOCK, lock, INFINITY);
     atomic_store(&lock->word, 1);
 }

@@ -116,6 +116,20 @@ PYTHON
 
 # The network of TensorFlow's multi-worker examples, with Adam, on two processes that TF_CONFIG names: the
 # chief writes for both.
+# --- the waits of an epoch have those at its ends, which no step has: together they are the summary's share ---
+"$TRAINER" --simulate=20ms:spread=0.3 --devices=cpu:0-19 --strategy=async-apply --model=softmax --epochs=3 \
+    --optimizer=sgd:rate=0.05 --outputs=csv,tensorboard --histograms=0 --out=waits --quiet >out 2>&1 ||
+    fail "a run that waits: $(cat out)"
+python3 - >out 2>&1 <<'PYTHON' || fail "waits at the ends of epochs: $(tail -n 1 out)"
+import csv, event_files, json
+shares = [value for _, value in event_files.read("waits")["epoch/wait_share"]]
+ends = [float(row["time_s"]) for row in csv.DictReader(open("waits/epochs.csv"))]
+took = [end - begin for end, begin in zip(ends, [0.0] + ends)]
+found = sum(share * seconds for share, seconds in zip(shares, took)) / ends[-1]
+wanted = json.load(open("waits/summary.json"))["wait_share"]
+assert len(shares) == 3 and wanted > 0.02 and abs(found - wanted) < 1e-5, (found, wanted)
+PYTHON
+
 ports=$(python3 -c 'import socket
 held = [socket.socket() for _ in range(2)]
 for s in held: s.bind(("localhost", 0))

@@ -242,6 +242,24 @@ cmp -s usual/model.safetensors patient/model.safetensors || fail "a model has se
 train --out=untested $small --epochs=2 --no-test
 train --resume=untested --epochs=3
 [ "$(summary untested test_accuracy)" = None ] || fail "--no-test: resumed, it was tested"
+train --resume=untested --epochs=4 --target-accuracy=0.999
+[ "$(summary untested test_accuracy)" != None ] || fail "--target-accuracy, typed after --no-test: not tested"
+train --resume=untested --epochs=5 --no-test
+[ "$(texts untested target-accuracy test)" = 'nan 0' ] ||
+    fail "--no-test, typed after --target-accuracy: $(texts untested target-accuracy test)"
+
+# --- and one of a build with GPUs goes on in one without ---
+python3 - usual/checkpoint/state.safetensors <<'PYTHON'
+import sys, zlib
+data = bytearray(open(sys.argv[1], "rb").read())
+data[:] = data.replace(b'"deterministic":"0"', b'"deterministic":"1"')
+at = data.index(b'"checksum":"') + len('"checksum":"')
+data[at:at + 8] = b"00000000"
+data[at:at + 8] = b"%08x" % zlib.crc32(data)
+open(sys.argv[1], "wb").write(data)
+PYTHON
+[ "$(texts usual deterministic)" = 1 ] || fail "no text of --deterministic in a checkpoint"
+train --resume=usual --epochs=2
 
 # --- the precision goes on, too, until another is named; what has no bf16 says so ---
 # shellcheck disable=SC2086
